@@ -1,0 +1,215 @@
+"""Query to plan: classes, connected-variable decomposition, star decomposition, orders (Definitions 7 to 13).
+
+Pure functions from a `GraphPattern` to frozen values. Patterns are named by their index in the graph pattern. A
+predicate variable is a node of the variable graph like any other, so a pattern joins up to three variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from deltastar.plan.order import find_ordered_array
+from deltastar.query.algebra import GraphPattern, Query, TriplePattern, Variable
+
+
+class QueryClass(Enum):
+    """The classes of the paper; a cheaper class gets a cheaper algorithm."""
+
+    GROUND = "ground"
+    SIMPLE_STAR = "simple-var-centric-star"
+    LOOSELY_CONNECTED = "loosely-connected"
+    VAR_CONNECTED = "var-connected"
+    GENERAL = "general"
+
+
+class ComponentClass(Enum):
+    """What a component of the connected-variable decomposition looks like."""
+
+    GROUND = "ground"
+    SIMPLE_STAR = "simple-star"
+    STAR = "star"
+    ACYCLIC = "acyclic"
+    CYCLIC = "cyclic"
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """The patterns that hold a variable, its centre."""
+
+    centre: Variable
+    patterns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of the query that shares no variable with the rest.
+
+    `overlaps` are the edges of the overlapping-subqueries graph, by centre; `orders` gives, for each pattern, the
+    centres in the order of Proposition 7: first those in the pattern, then each after one that it overlaps with.
+    """
+
+    kind: ComponentClass
+    patterns: tuple[int, ...]
+    variables: tuple[Variable, ...]
+    stars: tuple[Star, ...]
+    overlaps: tuple[tuple[Variable, Variable], ...]
+    orders: tuple[tuple[int, tuple[Variable, ...]], ...]
+
+    def order_from(self, pattern: int) -> tuple[Variable, ...]:
+        """The order of the stars when this pattern is the one that an update matches."""
+        return dict(self.orders)[pattern]
+
+    def star_of(self, centre: Variable) -> Star:
+        return next(star for star in self.stars if star.centre == centre)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Time for one update, and space, in the paper's terms, before output."""
+
+    update: str
+    space: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A query taken apart: what the evaluators execute and what `explain` prints."""
+
+    query: Query
+    kind: QueryClass
+    components: tuple[Component, ...]
+    bounds: Bounds
+
+    @property
+    def patterns(self) -> tuple[TriplePattern, ...]:
+        return self.query.pattern.patterns
+
+
+def make_plan(query: Query) -> Plan:
+    """The plan of a query.
+
+    >>> from deltastar.query.parse import parse_query
+    >>> make_plan(parse_query("SELECT * { ?x <p:a> ?y . ?y <p:b> ?z . ?z <p:c> ?x }")).components[0].kind.value
+    'cyclic'
+    """
+    components = connected_variable_decomposition(query.pattern)
+    kind = classify_query(components)
+    return Plan(query, kind, components, bounds_of(kind, components, query.pattern))
+
+
+def connected_variable_decomposition(pattern: GraphPattern) -> tuple[Component, ...]:
+    """The components with variables, in the order of their first pattern, then the ground part, if any (Definition 9)."""
+    patterns = pattern.patterns
+    root = {variable: variable for variable in pattern.variables}
+
+    def find(variable: Variable) -> Variable:
+        while root[variable] != variable:
+            variable = root[variable]
+        return variable
+
+    for triple_pattern in patterns:
+        first, *others = triple_pattern.variables or (None,)
+        for other in others:
+            root[find(other)] = find(first)  # type: ignore[arg-type]
+
+    groups: dict[Variable | None, list[int]] = {}
+    for index, triple_pattern in enumerate(patterns):
+        variables = triple_pattern.variables
+        groups.setdefault(find(variables[0]) if variables else None, []).append(index)
+    ground = groups.pop(None, None)
+    components = [_component(patterns, members) for members in groups.values()]
+    if ground:
+        components.append(Component(ComponentClass.GROUND, tuple(ground), (), (), (), ()))
+    return tuple(components)
+
+
+def star_decomposition(patterns: Sequence[TriplePattern], members: Iterable[int]) -> tuple[Star, ...]:
+    """One star a variable; a pattern stands in the star of each of its variables (Definition 13)."""
+    stars: dict[Variable, list[int]] = {}
+    for index in members:
+        for variable in patterns[index].variables:
+            stars.setdefault(variable, []).append(index)
+    return tuple(Star(centre, tuple(indexes)) for centre, indexes in stars.items())
+
+
+def overlapping_subqueries(stars: Sequence[Star]) -> tuple[tuple[Variable, Variable], ...]:
+    """The pairs of centres whose stars share a pattern."""
+    return tuple(
+        (left.centre, right.centre)
+        for position, left in enumerate(stars)
+        for right in stars[position + 1 :]
+        if set(left.patterns) & set(right.patterns)
+    )
+
+
+def classify_component(patterns: Sequence[TriplePattern], members: Sequence[int]) -> ComponentClass:
+    """The class of a component, by the hypergraph of its patterns' variables."""
+    edges = [frozenset(patterns[index].variables) for index in members]
+    variables = frozenset().union(*edges)
+    if not variables:
+        return ComponentClass.GROUND
+    if len(variables) == 1:
+        return ComponentClass.SIMPLE_STAR
+    if not is_acyclic(edges):
+        return ComponentClass.CYCLIC
+    return ComponentClass.STAR if frozenset.intersection(*edges) else ComponentClass.ACYCLIC
+
+
+def is_acyclic(edges: Iterable[frozenset[Variable]]) -> bool:
+    """Whether a hypergraph is alpha-acyclic: ear removal (Graham; Yu and Ozsoyoglu) leaves nothing.
+
+    Two patterns over the same two variables are one edge here, and no cycle: either can be checked at the other.
+    """
+    remaining = set(edges)
+    while True:
+        seen_in: dict[Variable, int] = {}
+        for edge in remaining:
+            for variable in edge:
+                seen_in[variable] = seen_in.get(variable, 0) + 1
+        shrunk = {frozenset(variable for variable in edge if seen_in[variable] > 1) for edge in remaining}
+        kept = {edge for edge in shrunk if edge and not any(edge < other for other in shrunk)}
+        if not kept:
+            return True
+        if kept == remaining:
+            return False
+        remaining = kept
+
+
+def classify_query(components: Sequence[Component]) -> QueryClass:
+    """The paper's class of a query, from its components."""
+    kinds = [component.kind for component in components]
+    if kinds == [ComponentClass.GROUND]:
+        return QueryClass.GROUND
+    if kinds == [ComponentClass.SIMPLE_STAR]:
+        return QueryClass.SIMPLE_STAR
+    if all(kind in (ComponentClass.GROUND, ComponentClass.SIMPLE_STAR) for kind in kinds):
+        return QueryClass.LOOSELY_CONNECTED
+    return QueryClass.VAR_CONNECTED if len(kinds) == 1 else QueryClass.GENERAL
+
+
+def bounds_of(kind: QueryClass, components: Sequence[Component], pattern: GraphPattern) -> Bounds:
+    """Time per update and space (Propositions 1 to 4, 8; n nodes and m relevant triples of the data)."""
+    if kind is QueryClass.GROUND:
+        return Bounds("O(1)", f"O(|Q|) = {len(pattern.patterns)} bits")
+    if kind is QueryClass.SIMPLE_STAR:
+        return Bounds("O(|Q|)", "O(n): one match state a candidate centre")
+    if kind is QueryClass.LOOSELY_CONNECTED:
+        stars = sum(component.kind is ComponentClass.SIMPLE_STAR for component in components)
+        return Bounds("O(|Q| + |delta|)", f"O({stars}n): the match states of {stars} stars, and their answers")
+    if kind is QueryClass.VAR_CONNECTED:
+        if components[0].kind is ComponentClass.STAR:
+            return Bounds("O(|Q| + |delta|)", "O(m): linear in the relevant triples")
+        return Bounds("polynomial in m, exponent fixed by the query", "O(m): linear in the relevant triples")
+    return Bounds(
+        "polynomial in m, exponent fixed by the query", "O(m), and the answers of each component of the product"
+    )
+
+
+def _component(patterns: Sequence[TriplePattern], members: Sequence[int]) -> Component:
+    stars = star_decomposition(patterns, members)
+    overlaps = overlapping_subqueries(stars)
+    centres = tuple(star.centre for star in stars)
+    orders = tuple((index, find_ordered_array(centres, overlaps, patterns[index].variables)) for index in members)
+    return Component(classify_component(patterns, members), tuple(members), centres, stars, overlaps, orders)

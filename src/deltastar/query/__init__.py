@@ -1,0 +1,1 @@
+"""Queries: SPARQL text to algebra."""

@@ -1,0 +1,1 @@
+"""RDF: terms, updates, and the formats they come in."""
