@@ -1,7 +1,7 @@
-"""Query to plan: classes, connected-variable decomposition, star decomposition, orders (Definitions 7 to 13).
+"""Query to plan: classes, connected-variable decomposition, star decomposition, orders (Definitions 6 to 13).
 
-Pure functions from a `GraphPattern` to frozen values. Patterns are named by their index in the graph pattern. A
-predicate variable is a node of the variable graph like any other, so a pattern joins up to three variables.
+Pure functions from a `GraphPattern` to frozen values. Patterns are named by their index in the graph pattern.
+A predicate variable is a node of the variable graph like any other, so a pattern joins up to three variables.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import combinations
 
 from deltastar.plan.order import find_ordered_array
 from deltastar.query.algebra import GraphPattern, Query, TriplePattern, Variable
@@ -46,8 +47,9 @@ class Star:
 class Component:
     """A part of the query that shares no variable with the rest.
 
-    `overlaps` are the edges of the overlapping-subqueries graph, by centre; `orders` gives, for each pattern, the
-    centres in the order of Proposition 7: first those in the pattern, then each after one that it overlaps with.
+    `overlaps` are the edges of the overlapping-subqueries graph, by centre. `orders` gives, for each pattern,
+    the centres in the order of Proposition 5: first those in the pattern, then each after one that it overlaps
+    with. The ground part has neither stars nor orders.
     """
 
     kind: ComponentClass
@@ -91,8 +93,9 @@ def make_plan(query: Query) -> Plan:
     """The plan of a query.
 
     >>> from deltastar.query.parse import parse_query
-    >>> make_plan(parse_query("SELECT * { ?x <p:a> ?y . ?y <p:b> ?z . ?z <p:c> ?x }")).components[0].kind.value
-    'cyclic'
+    >>> plan = make_plan(parse_query("SELECT * { ?x <p:a> ?y . ?y <p:b> ?z . ?z <p:c> ?x }"))
+    >>> plan.kind.value, plan.components[0].kind.value
+    ('var-connected', 'cyclic')
     """
     components = connected_variable_decomposition(query.pattern)
     kind = classify_query(components)
@@ -100,25 +103,27 @@ def make_plan(query: Query) -> Plan:
 
 
 def connected_variable_decomposition(pattern: GraphPattern) -> tuple[Component, ...]:
-    """The components with variables, in the order of their first pattern, then the ground part, if any (Definition 9)."""
+    """The components with variables, in the order of their first pattern, then the ground part, if any.
+
+    Definitions 9 and 10. Only variables connect: a constant that stands in two components joins nothing.
+    """
     patterns = pattern.patterns
-    root = {variable: variable for variable in pattern.variables}
+    parent = {variable: variable for variable in pattern.variables}  # a union-find forest
 
     def find(variable: Variable) -> Variable:
-        while root[variable] != variable:
-            variable = root[variable]
+        while parent[variable] != variable:
+            parent[variable] = variable = parent[parent[variable]]
         return variable
 
     for triple_pattern in patterns:
-        first, *others = triple_pattern.variables or (None,)
-        for other in others:
-            root[find(other)] = find(first)  # type: ignore[arg-type]
+        for other in triple_pattern.variables[1:]:
+            parent[find(other)] = find(triple_pattern.variables[0])
 
-    groups: dict[Variable | None, list[int]] = {}
+    groups: dict[Variable, list[int]] = {}
+    ground: list[int] = []
     for index, triple_pattern in enumerate(patterns):
-        variables = triple_pattern.variables
-        groups.setdefault(find(variables[0]) if variables else None, []).append(index)
-    ground = groups.pop(None, None)
+        members = ground if triple_pattern.is_ground else groups.setdefault(find(triple_pattern.variables[0]), [])
+        members.append(index)
     components = [_component(patterns, members) for members in groups.values()]
     if ground:
         components.append(Component(ComponentClass.GROUND, tuple(ground), (), (), (), ()))
@@ -135,13 +140,13 @@ def star_decomposition(patterns: Sequence[TriplePattern], members: Iterable[int]
 
 
 def overlapping_subqueries(stars: Sequence[Star]) -> tuple[tuple[Variable, Variable], ...]:
-    """The pairs of centres whose stars share a pattern."""
-    return tuple(
-        (left.centre, right.centre)
-        for position, left in enumerate(stars)
-        for right in stars[position + 1 :]
-        if set(left.patterns) & set(right.patterns)
-    )
+    """The pairs of centres whose stars share a pattern, each once, in the order of the stars."""
+    holders: dict[int, list[int]] = {}
+    for position, star in enumerate(stars):
+        for index in star.patterns:
+            holders.setdefault(index, []).append(position)
+    pairs = {pair for positions in holders.values() for pair in combinations(positions, 2)}
+    return tuple((stars[left].centre, stars[right].centre) for left, right in sorted(pairs))
 
 
 def classify_component(patterns: Sequence[TriplePattern], members: Sequence[int]) -> ComponentClass:
@@ -160,7 +165,8 @@ def classify_component(patterns: Sequence[TriplePattern], members: Sequence[int]
 def is_acyclic(edges: Iterable[frozenset[Variable]]) -> bool:
     """Whether a hypergraph is alpha-acyclic: ear removal (Graham; Yu and Ozsoyoglu) leaves nothing.
 
-    Two patterns over the same two variables are one edge here, and no cycle: either can be checked at the other.
+    Two patterns over the same two variables are one edge here, and no cycle: either can be checked at the
+    other.
     """
     remaining = set(edges)
     while True:
@@ -178,7 +184,11 @@ def is_acyclic(edges: Iterable[frozenset[Variable]]) -> bool:
 
 
 def classify_query(components: Sequence[Component]) -> QueryClass:
-    """The paper's class of a query, from its components."""
+    """The paper's class of a query, from its components.
+
+    A ground part takes a single simple star out of its class (Definition 6 asks that the centre stand in every
+    pattern), but leaves a var-connected query in its own (Definitions 8 and 12 speak of the variables alone).
+    """
     kinds = [component.kind for component in components]
     if kinds == [ComponentClass.GROUND]:
         return QueryClass.GROUND
@@ -186,25 +196,41 @@ def classify_query(components: Sequence[Component]) -> QueryClass:
         return QueryClass.SIMPLE_STAR
     if all(kind in (ComponentClass.GROUND, ComponentClass.SIMPLE_STAR) for kind in kinds):
         return QueryClass.LOOSELY_CONNECTED
-    return QueryClass.VAR_CONNECTED if len(kinds) == 1 else QueryClass.GENERAL
+    with_variables = [kind for kind in kinds if kind is not ComponentClass.GROUND]
+    return QueryClass.VAR_CONNECTED if len(with_variables) == 1 else QueryClass.GENERAL
 
 
 def bounds_of(kind: QueryClass, components: Sequence[Component], pattern: GraphPattern) -> Bounds:
-    """Time per update and space (Propositions 1 to 4, 8; n nodes and m relevant triples of the data)."""
+    """Time per update and space (Propositions 1 to 3, 6 and 7; n nodes and m relevant triples of the data)."""
     if kind is QueryClass.GROUND:
-        return Bounds("O(1)", f"O(|Q|) = {len(pattern.patterns)} bits")
+        bits = len(pattern.patterns)
+        return Bounds("O(1)", f"O(|Q|) = {bits} bit{'s' if bits > 1 else ''}")
     if kind is QueryClass.SIMPLE_STAR:
         return Bounds("O(|Q|)", "O(n): one match state a candidate centre")
     if kind is QueryClass.LOOSELY_CONNECTED:
         stars = sum(component.kind is ComponentClass.SIMPLE_STAR for component in components)
-        return Bounds("O(|Q| + |delta|)", f"O({stars}n): the match states of {stars} stars, and their answers")
+        if stars == 1:
+            return Bounds("O(|Q|)", "O(n): one match state a candidate centre, and the answers it gates")
+        states = f"the match states of {stars} stars, and their answers"
+        return Bounds("O(|Q| + |delta|)", f"O({stars}n): {states}")
     if kind is QueryClass.VAR_CONNECTED:
-        if components[0].kind is ComponentClass.STAR:
+        if _is_free_star(components[0], pattern.patterns):
             return Bounds("O(|Q| + |delta|)", "O(m): linear in the relevant triples")
         return Bounds("polynomial in m, exponent fixed by the query", "O(m): linear in the relevant triples")
-    return Bounds(
-        "polynomial in m, exponent fixed by the query", "O(m), and the answers of each component of the product"
-    )
+    space = "O(m), and the answers of each component of the product"
+    return Bounds("polynomial in m, exponent fixed by the query", space)
+
+
+def _is_free_star(component: Component, patterns: Sequence[TriplePattern]) -> bool:
+    """Whether, once the centre is bound, the patterns can be matched independently of each other.
+
+    Then a delta is the product of what each pattern matches, with no dead end. Two patterns that share more
+    than the centre, such as `?x <p> ?y . ?x <q> ?y`, have to be intersected instead.
+    """
+    if component.kind is not ComponentClass.STAR:
+        return False
+    edges = [frozenset(patterns[index].variables) for index in component.patterns]
+    return len(set(edges)) == 1 or all(len(left & right) == 1 for left, right in combinations(edges, 2))
 
 
 def _component(patterns: Sequence[TriplePattern], members: Sequence[int]) -> Component:

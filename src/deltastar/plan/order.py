@@ -1,4 +1,7 @@
-"""In which order the stars of a component are joined, for each pattern that an update can match (Proposition 7)."""
+"""In which order the stars of a component are joined, for each pattern that an update can match.
+
+Proposition 5 says that the order exists: the overlapping-subqueries graph of a component is connected.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,11 @@ def find_ordered_array(
     for left, right in overlaps:
         neighbours[left].append(right)
         neighbours[right].append(left)
-    order = list(first)
+    order = list(dict.fromkeys(first))
+    placed = set(order)
     for centre in order:  # grows while it is walked
-        order.extend(other for other in neighbours[centre] if other not in order)
+        for other in neighbours[centre]:
+            if other not in placed:
+                placed.add(other)
+                order.append(other)
     return tuple(order)

@@ -1,0 +1,220 @@
+"""Algorithm 6: the extended list of ground var-centric instances of a generalised star.
+
+A record is a pair (M, V): which patterns of the star have a match, and the variables-summary that these matches give.
+The list L_e holds, for each value of the centre, one record for each way of choosing a match for as many patterns as
+agree with each other: the *maximal* choices. A record with a complete M is an embedding of the star.
+
+The paper's rule for deletion ("remove one of the records with compatible summaries") is made exact by maximality: a
+record goes when another one says everything that it says. Two forms keep that invariant:
+
+- `FreeStar`, when every variable but the centre stands in one pattern. Any choices agree, so all records of a centre
+  have the same M, and a record is its V.
+- `JoinedStar`, when a variable stands in two patterns (`?x p ?y . ?y q ?x`). Choices may disagree, and M differs.
+
+V is a tuple over the component's variables, `UNKNOWN` (the paper's `*`) where nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from deltastar.plan.decompose import Star
+from deltastar.query.algebra import TriplePattern, Variable
+from deltastar.rdf.update import INSERT
+
+UNKNOWN = None
+
+Summary = tuple[int | None, ...]
+
+
+def extended_list(star: Star, patterns: tuple[TriplePattern, ...], variables: tuple[Variable, ...]) -> ExtendedList:
+    """An empty extended list of the fitting form."""
+    occurrences = Counter(variable for index in star.patterns for variable in patterns[index].variables)
+    shared = any(count > 1 for variable, count in occurrences.items() if variable != star.centre)
+    return (JoinedStar if shared else FreeStar)(star, patterns, variables)
+
+
+class ExtendedList:
+    """What both forms have in common: bits of patterns and positions of variables."""
+
+    def __init__(self, star: Star, patterns: tuple[TriplePattern, ...], variables: tuple[Variable, ...]) -> None:
+        position_of = {variable: position for position, variable in enumerate(variables)}
+        self.centre = position_of[star.centre]
+        self.bit_of = {pattern: 1 << place for place, pattern in enumerate(star.patterns)}
+        self.full = (1 << len(star.patterns)) - 1
+        self.positions_of = {
+            1 << place: tuple(position_of[variable] for variable in patterns[pattern].variables)
+            for place, pattern in enumerate(star.patterns)
+        }
+        self.positions = frozenset(position for positions in self.positions_of.values() for position in positions)
+
+    def process_update_message_on_star_ext(self, op: str, j: int, V_j: Summary) -> list[Summary]:
+        """Applies an effective update that matches pattern j with the summary V_j.
+
+        Returns the star's embeddings that it added, or that it removed.
+        """
+        bit = self.bit_of[j]
+        return self.insert(bit, V_j) if op == INSERT else self.delete(bit, V_j)
+
+    def insert(self, bit: int, V_j: Summary) -> list[Summary]:
+        raise NotImplementedError
+
+    def delete(self, bit: int, V_j: Summary) -> list[Summary]:
+        raise NotImplementedError
+
+    def get_ground_items(self, C: int) -> list[Summary]:
+        """The paper's getGroundItems: the summaries of the complete records at a value of the centre."""
+        raise NotImplementedError
+
+    def records(self) -> Iterator[tuple[int, Summary]]:
+        """All records, as (M, V)."""
+        raise NotImplementedError
+
+
+class FreeStar(ExtendedList):
+    """The list of a star whose patterns share nothing but the centre: L_e[X_G] = (M, {V, …})."""
+
+    def __init__(self, star: Star, patterns: tuple[TriplePattern, ...], variables: tuple[Variable, ...]) -> None:
+        super().__init__(star, patterns, variables)
+        self.L_e: dict[int, tuple[int, set[Summary]]] = {}
+
+    def insert(self, bit: int, V_j: Summary) -> list[Summary]:
+        """Fills the pattern's place in every record, or copies the records of one of its matches for the new one.
+
+        The paper copies every record that has a value in that place, which makes each copy once for each old match.
+        """
+        X_G = V_j[self.centre]
+        assert X_G is not None
+        M, records = self.L_e.get(X_G, (0, {V_j}))
+        if not M & bit:
+            changed = {join(V, V_j) for V in records}
+            self.L_e[X_G] = M | bit, changed
+            return list(changed) if M | bit == self.full else []
+        own = self.positions_of[bit]
+        sample = next(iter(records))
+        copies = {join(V_j, V) for V in records if agree(V, sample, own)}
+        records |= copies
+        return list(copies) if M == self.full else []
+
+    def delete(self, bit: int, V_j: Summary) -> list[Summary]:
+        """Removes the records of the match, or blanks its place in them when it was the pattern's only match."""
+        X_G = V_j[self.centre]
+        assert X_G is not None
+        M, records = self.L_e[X_G]
+        own = self.positions_of[bit]
+        gone = {V for V in records if agree(V, V_j, own)}
+        if len(gone) < len(records):
+            records -= gone
+        elif M == bit:
+            del self.L_e[X_G]
+        else:
+            cleared = [position for position in own if position != self.centre]
+            self.L_e[X_G] = M & ~bit, {blank(V, cleared) for V in gone}
+        return list(gone) if M == self.full else []
+
+    def get_ground_items(self, C: int) -> list[Summary]:
+        M, records = self.L_e.get(C, (0, set()))
+        return list(records) if M == self.full else []
+
+    def records(self) -> Iterator[tuple[int, Summary]]:
+        return ((M, V) for M, records in self.L_e.values() for V in records)
+
+
+class JoinedStar(ExtendedList):
+    """The list of a star with a variable in several patterns: L_e[X_G] = {V: M}.
+
+    The key may be V: two choices that give the same values agree, so their union would be the maximal one.
+    """
+
+    def __init__(self, star: Star, patterns: tuple[TriplePattern, ...], variables: tuple[Variable, ...]) -> None:
+        super().__init__(star, patterns, variables)
+        self.L_e: dict[int, dict[Summary, int]] = {}
+
+    def insert(self, bit: int, V_j: Summary) -> list[Summary]:
+        """Extends each record that agrees with the match; of the others, joins the part that agrees with it."""
+        X_G = V_j[self.centre]
+        assert X_G is not None
+        records = self.L_e.setdefault(X_G, {})
+        extended: dict[Summary, int] = {}
+        for V, M in list(records.items()):
+            agreeing = self._agreeing(V, M, V_j)
+            if agreeing == M:
+                del records[V]
+            joined = join(V_j, self._restrict(V, agreeing))
+            extended[joined] = extended.get(joined, 0) | agreeing | bit
+        if not extended:
+            extended[V_j] = bit
+        changed = maximal(extended)
+        records.update(changed)
+        return [V for V, M in changed.items() if M == self.full]
+
+    def delete(self, bit: int, V_j: Summary) -> list[Summary]:
+        """Takes the match out of its records, and keeps what is left of each unless another record says it too."""
+        X_G = V_j[self.centre]
+        assert X_G is not None
+        records = self.L_e[X_G]
+        own = self.positions_of[bit]
+        affected = [(V, M) for V, M in records.items() if M & bit and agree(V, V_j, own)]
+        left: dict[Summary, int] = {}
+        for V, M in affected:
+            del records[V]
+            if M != bit:
+                left[self._restrict(V, M & ~bit)] = M & ~bit
+        for V, M in maximal(left).items():
+            if not any(says(other, V) and M & ~N == 0 for other, N in records.items()):
+                records[V] = M
+        if not records:
+            del self.L_e[X_G]
+        return [V for V, M in affected if M == self.full]
+
+    def get_ground_items(self, C: int) -> list[Summary]:
+        return [V for V, M in self.L_e.get(C, {}).items() if M == self.full]
+
+    def records(self) -> Iterator[tuple[int, Summary]]:
+        return ((M, V) for records in self.L_e.values() for V, M in records.items())
+
+    def _agreeing(self, V: Summary, M: int, V_j: Summary) -> int:
+        """The patterns of a record whose match has no other value for a variable of the new match."""
+        return sum(
+            bit
+            for bit, positions in self.positions_of.items()
+            if M & bit and all(V_j[position] in (UNKNOWN, V[position]) for position in positions)
+        )
+
+    def _restrict(self, V: Summary, M: int) -> Summary:
+        """The summary with the variables of the patterns in M only."""
+        kept = {position for bit, positions in self.positions_of.items() if M & bit for position in positions}
+        return tuple(value if position in kept else UNKNOWN for position, value in enumerate(V))
+
+
+def join(V_1: Summary, V_2: Summary) -> Summary:
+    """The paper's join of compatible variables-summaries: what the first knows, else what the second knows."""
+    return tuple(right if left is UNKNOWN else left for left, right in zip(V_1, V_2, strict=True))
+
+
+def agree(V_1: Summary, V_2: Summary, positions: tuple[int, ...]) -> bool:
+    """Whether two summaries have the same values there."""
+    return all(V_1[position] == V_2[position] for position in positions)
+
+
+def blank(V: Summary, positions: list[int]) -> Summary:
+    """The summary without those values."""
+    values = list(V)
+    for position in positions:
+        values[position] = UNKNOWN
+    return tuple(values)
+
+
+def says(V_1: Summary, V_2: Summary) -> bool:
+    """Whether the first summary knows everything that the second knows."""
+    return all(right is UNKNOWN or left == right for left, right in zip(V_1, V_2, strict=True))
+
+
+def maximal(records: dict[Summary, int]) -> dict[Summary, int]:
+    """The records that no other one contains."""
+    return {
+        V: M
+        for V, M in records.items()
+        if not any(M != N and M & ~N == 0 and says(other, V) for other, N in records.items())
+    }

@@ -1,0 +1,88 @@
+"""What every sink does, and the state that a commit hands out.
+
+Between calls: everything written is in the sink or beyond it, in the order it came. `flush` makes it visible to a
+reader; `commit` makes it durable and says how far the output reaches, so that a run that continues from there can cut
+off whatever came after.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, TypeVar
+
+from deltastar.delta import Delta
+from deltastar.errors import CheckpointError, SourceError, UsageError
+
+SinkState = dict[str, Any]
+"""How far a committed output reaches: a small dictionary that JSON can hold."""
+
+_S = TypeVar("_S", bound="DeltaSink")
+
+
+class DeltaSink(ABC):
+    """Where deltas go. A context manager: leaving it closes, and so flushes."""
+
+    @abstractmethod
+    def write(self, deltas: Iterable[Delta]) -> int:
+        """Takes deltas in `seq` order; returns how many there were."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Makes everything written so far visible to a reader."""
+
+    @abstractmethod
+    def commit(self) -> SinkState:
+        """Makes everything written so far durable; returns the state to continue from."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Flushes and lets go of the output. A second call does nothing."""
+
+    def __enter__(self: _S) -> _S:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Turns an operating system's refusal into a `SourceError` that says what was tried; a broken pipe passes."""
+    try:
+        yield
+    except (BrokenPipeError, SourceError):
+        raise
+    except OSError as error:
+        raise SourceError(f"cannot {what}: {error.strerror or error}") from error
+
+
+def check_parent(path: str) -> None:
+    """Raises `UsageError` when the directory that would hold the path is not there."""
+    parent = os.path.dirname(path) or "."
+    if not os.path.isdir(parent):
+        raise UsageError(f"cannot write {path}: the directory {parent} does not exist; create it first")
+
+
+def check_state(state: SinkState, path: str, **expected: object) -> None:
+    """Raises `CheckpointError` unless the state to resume from was committed by a sink of the same kind."""
+    for key, value in expected.items():
+        if state.get(key) != value:
+            raise CheckpointError(
+                f"cannot continue {path}: the checkpoint was made with {key} {state.get(key)!r}, "
+                f"and this run has {value!r}"
+            )
+
+
+def sync_directory(path: str) -> None:
+    """Makes the names in a directory durable."""
+    descriptor = os.open(path or ".", os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
