@@ -46,7 +46,7 @@ def random_case(seed: int) -> Case:
     terms = _Terms(random)
     queries = {f"q{n}": random_query(random, terms) for n in range(random.choice((1, 1, 1, 2, 3)))}
     granularity = random.choice(("message", "message", "transaction"))
-    return Case(queries, random_events(random, terms, granularity), granularity)
+    return Case(queries, random_events(random, terms, queries, granularity), granularity)
 
 
 class _Terms:
@@ -73,6 +73,8 @@ def random_query(random: Random, terms: _Terms) -> Query:
         )
         for _ in range(random.choice((1, 1, 2, 2, 3, 3, 4, 5)))
     )
+    if random.random() < 0.3:
+        patterns = _shape(random, terms) + patterns[: random.randint(0, 2)]
     pattern = GraphPattern(tuple(_without_constant_blanks(p) for p in patterns))
     form = random.random()
     if form < 0.4:
@@ -84,12 +86,33 @@ def random_query(random: Random, terms: _Terms) -> Query:
     return Query.select(pattern, projection, distinct=random.random() < 0.5)
 
 
-def random_events(random: Random, terms: _Terms, granularity: str) -> list[Event]:
-    """Five to forty messages; graphs that fill up and empty out again."""
+def _shape(random: Random, terms: _Terms) -> tuple[TriplePattern, ...]:
+    """A path, cycle or tree of variables, its edges in random directions."""
+    length = random.randint(2, 4)
+    variables = random.sample(VARIABLES, length)
+    kind = random.choice(("path", "cycle", "tree"))
+    pairs = [(random.randrange(n) if kind == "tree" else n - 1, n) for n in range(1, length)]
+    if kind == "cycle":
+        pairs.append((length - 1, 0))
+    random.shuffle(pairs)
+    edges = [(variables[a], variables[b]) for a, b in pairs]
+    edges = [edge if random.random() < 0.5 else edge[::-1] for edge in edges]
+    return tuple(TriplePattern(tail, random.choice(terms.predicates), head) for tail, head in edges)
+
+
+def random_events(random: Random, terms: _Terms, queries: dict[str, Query], granularity: str) -> list[Event]:
+    """Five to forty messages; graphs that fill up and empty out again.
+
+    Some triples are arbitrary; others are images of a whole query, so that it has answers.
+    """
     triples = [
         (random.choice(terms.nodes), random.choice(terms.predicates), random.choice(terms.objects))
-        for _ in range(random.randint(2, 12))
+        for _ in range(random.randint(1, 6))
     ]
+    for _ in range(random.randint(0, 3)):
+        triples += _image(random, terms, random.choice(list(queries.values())))
+    random.shuffle(triples)
+    del triples[14:]
     marks = random.choice((0.0, 0.1, 0.3)) if granularity == "message" else random.choice((0.1, 0.3, 0.5))
     events: list[Event] = []
     deletes = 0.4
@@ -102,6 +125,17 @@ def random_events(random: Random, terms: _Terms, granularity: str) -> list[Event
             events.append(Malformed("case", 1, 1, "not a row", "A oops", is_message=random.random() < 0.5))
         events.append(Update(DELETE if random.random() < deletes else INSERT, *random.choice(triples)))
     return events
+
+
+def _image(random: Random, terms: _Terms, query: Query) -> list[tuple[Term, Term, Term]]:
+    """The query's patterns under a random embedding, where that gives triples."""
+    predicates = {pattern.predicate for pattern in query.pattern.patterns}
+    embedding: dict[Node, Term] = {
+        variable: random.choice(terms.predicates if variable in predicates else terms.nodes)
+        for variable in query.pattern.variables
+    }
+    images = [tuple(embedding.get(node, node) for node in pattern.nodes) for pattern in query.pattern.patterns]
+    return [(s, p, o) for s, p, o in images if isinstance(s, IRI | BlankNode) and isinstance(p, IRI)]
 
 
 def _node(random: Random, variables: list[Variable], terms: list[Term], share: float) -> Node:
