@@ -1,1 +1,3 @@
 """deltastar"""
+
+__version__ = "0.1.0"

@@ -1,17 +1,18 @@
 """The engine: owns the retained graph and the registered queries, applies events, reports deltas.
 
-In: events (updates, transaction marks, malformed rows) in the order of the stream. Out: deltas of terms, in the order of
-`seq`. Invariant between calls: the retained triples are those of the graph that unify with a pattern of a registered
-query (all of them with `retain="all"`), each term of them has an id, and every evaluator is up to date with them.
+In: events (updates, transaction marks, malformed rows) in the order of the stream. Out: deltas of terms, in the order
+of `seq`. Invariant between calls: the retained triples are those of the graph that unify with a pattern of a registered
+query (all of them with `retain="all"`), and every evaluator is up to date with them.
 """
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deltastar.delta import ADDED, REMOVED, Delta
 from deltastar.errors import NoEffectError, RowError, UnknownQueryError, UsageError
@@ -20,15 +21,17 @@ from deltastar.plan.decompose import Plan, make_plan
 from deltastar.plan.dispatch import Dispatch
 from deltastar.query.algebra import Query, TriplePattern
 from deltastar.query.parse import parse_query
-from deltastar.rdf.dictionary import NO_ID, Dictionary
-from deltastar.rdf.terms import Term, Triple
-from deltastar.rdf.update import DELETE, INSERT, Event, Malformed, Mark, Update
-from deltastar.registration import Evaluator, IdTriple, Registration, Values
+from deltastar.rdf.terms import Triple
+from deltastar.rdf.update import INSERT, Event, Malformed, Mark, Update
+from deltastar.registration import Evaluator, Registration, Values
+from deltastar.retained import IdTriple, RetainedGraph, Row
+from deltastar.transaction import Change, Transaction
 
 _log = logging.getLogger("deltastar")
 
-Row = tuple[Term, Term, Term]
 OnMalformed = Callable[[Malformed], None]
+Targets = list[tuple[Registration, int]]
+"""The patterns that a triple unifies with, each with its query."""
 
 
 @dataclass(slots=True)
@@ -41,9 +44,19 @@ class Statistics:
     malformed: int = 0
     repeated_inserts: int = 0
     absent_deletes: int = 0
-    transactions: int = 0
+    committed: int = 0
     aborted: int = 0
     discarded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An engine's state between two events: with the same queries, another engine continues from it."""
+
+    seq: int
+    statistics: Statistics
+    transaction: Transaction | None
+    triples: Iterable[Triple]
 
 
 class Engine:
@@ -79,10 +92,9 @@ class Engine:
         self._make_evaluator = evaluator
         self._registrations: dict[str, Registration] = {}
         self._dispatch: Dispatch[tuple[Registration, int]] = Dispatch()
-        self._dictionary = Dictionary()
-        self._retained: set[IdTriple] = set()
-        self._is_fresh = True
-        self._transaction: _Transaction | None = None
+        self._graph = RetainedGraph()
+        self._has_dropped = False
+        self._transaction: Transaction | None = None
 
     # Queries ---------------------------------------------------------------------------------------------------------
 
@@ -97,16 +109,9 @@ class Engine:
             raise UsageError(f"a query named {name!r} is registered already; unregister it, or choose another name")
         plan = make_plan(parse_query(query) if isinstance(query, str) else query)
         since = {index: self._covered_since(pattern) for index, pattern in enumerate(plan.patterns)}
-        registration = Registration(
-            name, plan, self._make_evaluator(plan), since, self._dictionary.term, self.unregister
-        )
-        own: Dispatch[int] = Dispatch()
-        for index, pattern in enumerate(plan.patterns):
-            own.add(pattern, index)
-        for triple in self._retained:
-            if patterns := sorted(own.matches(self._terms(triple))):
-                for _ in registration.change(INSERT, triple, patterns):
-                    pass
+        evaluator = self._make_evaluator(plan)
+        registration = Registration(name, plan, evaluator, since, self._graph.term, self.unregister)
+        self._replay(registration)
         for index, pattern in enumerate(plan.patterns):
             self._dispatch.add(pattern, (registration, index))
         self._registrations[name] = registration
@@ -119,9 +124,10 @@ class Engine:
             self._dispatch.remove(pattern, (registration, index))
         del self._registrations[name]
         if not self._retains_all:
-            stale = [triple for triple in self._retained if not self._dispatch.is_relevant(self._terms(triple))]
-            for triple in stale:
-                self._forget(triple)
+            graph = self._graph
+            for triple in [triple for triple in graph if not self._dispatch.matches(graph.terms(triple))]:
+                graph.drop(triple)
+                self._has_dropped = True
 
     def query(self, name: str) -> Registration:
         """The registration of that name."""
@@ -161,14 +167,20 @@ class Engine:
         self, graph: str | os.PathLike[str] | Iterable[Triple], on_malformed: OnMalformed | None = None
     ) -> Iterator[Delta]:
         """Adds an initial graph (a path, or triples) and yields the answers that it brings, at seq 0."""
+        for event in _graph_events(graph):
+            yield from self.load_event(event, on_malformed)
+
+    def load_event(self, event: Event, on_malformed: OnMalformed | None = None) -> list[Delta]:
+        """Adds one triple of the initial graph."""
         if self.seq:
             raise UsageError("the initial graph comes before the first message; this engine has had some")
-        for event in _graph_events(graph):
-            if isinstance(event, Malformed):
-                self._reject(event, on_malformed)
-            elif isinstance(event, Update):
-                self._is_fresh = False
-                yield from self._change_one(INSERT, event.triple, "")
+        if isinstance(event, Malformed):
+            self._reject(event, on_malformed)
+        if not isinstance(event, Update):
+            return []
+        row = (event.subject, event.predicate, event.object)
+        targets = self._targets(row)
+        return [] if targets is None or self._graph.holds(row) else self._change(INSERT, row, targets, "")
 
     def process(self, event: Event, on_malformed: OnMalformed | None = None) -> list[Delta]:
         """Applies one event of the stream: the deltas that it brings."""
@@ -186,38 +198,63 @@ class Engine:
         open_transaction, self._transaction = self._transaction, None
         if open_transaction is not None and self._by_transaction:
             self.statistics.discarded += 1
-            _log.warning("the stream ends inside a transaction: its %d rows are discarded", open_transaction.messages)
+            rows = open_transaction.messages
+            _log.warning("the stream ends inside a transaction (no TC): its %d rows are discarded", rows)
         return []
 
     def retained(self) -> Iterator[Triple]:
         """The triples that the engine keeps."""
-        return (Triple(*self._terms(triple)) for triple in self._retained)
+        return (Triple(*self._graph.terms(triple)) for triple in self._graph)
+
+    @property
+    def terms_in_use(self) -> int:
+        """How many terms the retained triples have."""
+        return self._graph.terms_in_use
+
+    def snapshot(self) -> Snapshot:
+        """All that the engine knows besides its queries; read its triples before the next message."""
+        return Snapshot(self.seq, replace(self.statistics), copy.deepcopy(self._transaction), self.retained())
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continues from a snapshot, on a new engine with the same queries registered."""
+        for triple in snapshot.triples:
+            targets = self._targets(triple)
+            if targets is not None:
+                self._change(INSERT, triple, targets, "")
+        self.seq, self.statistics, self._transaction = snapshot.seq, snapshot.statistics, snapshot.transaction
 
     # One message -----------------------------------------------------------------------------------------------------
 
     def _update(self, update: Update) -> list[Delta]:
         self._count_message()
         row = (update.subject, update.predicate, update.object)
+        targets = self._targets(row)
+        if targets is None:
+            return []
+        self.statistics.relevant += bool(targets)
+        transaction = self._transaction
+        if transaction is None or not self._by_transaction:
+            if not self._is_effective(update.op, row, self._graph.holds(row)):
+                return []
+            if transaction is not None:
+                transaction.changes.append((update.op, row))
+                transaction.time = update.time
+            return self._change(update.op, row, targets, update.time)
+        present = transaction.presence.get(row)
+        if self._is_effective(update.op, row, self._graph.holds(row) if present is None else present):
+            transaction.presence[row], transaction.time = update.op == INSERT, update.time
+        return []
+
+    def _targets(self, row: Row) -> Targets | None:
+        """The patterns that a triple unifies with; None when it is dropped at the door."""
         targets = self._dispatch.matches(row)
-        if targets:
-            self.statistics.relevant += 1
-        elif not self._retains_all:
-            return []
-        if self._transaction is not None and self._by_transaction:
-            present = self._transaction.presence.get(row)
-            if self._is_effective(update.op, row, self._holds(row) if present is None else present):
-                self._transaction.presence[row] = update.op == INSERT
-                self._transaction.time = update.time
-            return []
-        if not self._is_effective(update.op, row, self._holds(row)):
-            return []
-        if self._transaction is not None:
-            self._transaction.changes.append((update.op, row))
-        return self._change_one(update.op, row, update.time, targets)
+        if targets or self._retains_all:
+            return targets
+        self._has_dropped = True
+        return None
 
     def _count_message(self) -> None:
         self.seq += 1
-        self._is_fresh = False
         self.statistics.messages += 1
         if self._transaction is not None:
             self._transaction.messages += 1
@@ -235,86 +272,63 @@ class Engine:
             self.statistics.absent_deletes += 1
         return False
 
-    def _change_one(
-        self, op: str, row: Row, time: str, targets: list[tuple[Registration, int]] | None = None
-    ) -> list[Delta]:
-        """Applies one change that stands alone. On the initial graph, a triple that is there already changes nothing."""
-        targets = self._dispatch.matches(row) if targets is None else targets
-        if op == INSERT and ((not targets and not self._retains_all) or self._holds(row)):
-            return []
+    def _change(self, op: str, row: Row, targets: Targets, time: str) -> list[Delta]:
+        """Applies one effective change that stands alone."""
+        triple = self._graph.add(row) if op == INSERT else self._graph.take_out(row)
         deltas: list[Delta] = []
-        triple = self._ids(row) if op == INSERT else self._find(row)
         for registration, patterns in _by_registration(targets):
-            rows = registration.change(op, triple, patterns)
-            deltas.extend(registration.deltas(rows, self.seq, time))
-        self._settle(op, triple)
+            deltas.extend(registration.deltas(registration.change(op, triple, patterns), self.seq, time))
+        if op != INSERT:
+            self._graph.release(triple)
         self.statistics.deltas += len(deltas)
         return deltas
 
-    def _change_many(self, changes: Iterable[tuple[str, Row]], time: str) -> list[Delta]:
-        """Applies changes as one: what one of them adds to an answer and another one takes away is not reported."""
+    def _change_as_one(self, changes: Iterable[Change], time: str) -> list[Delta]:
+        """Applies effective changes as one: what one adds to an answer and another takes away is not reported."""
         net: dict[Registration, Counter[Values]] = {}
-        released: list[IdTriple] = []
+        taken_out: list[IdTriple] = []
         for op, row in changes:
-            targets = self._dispatch.matches(row)
-            if not targets and not self._retains_all:
+            targets = self._targets(row)
+            if targets is None:
                 continue
-            triple = self._ids(row) if op == INSERT else self._find(row)
+            triple = self._graph.add(row) if op == INSERT else self._graph.take_out(row)
+            if op != INSERT:
+                taken_out.append(triple)  # its ids stay in use until the deltas are terms
             for registration, patterns in _by_registration(targets):
                 counts = net.setdefault(registration, Counter())
                 for sign, values in registration.change(op, triple, patterns):
                     counts[values] += 1 if sign == ADDED else -1
-            if op == INSERT:
-                self._retained.add(triple)
-            else:
-                self._retained.discard(triple)
-                released.append(triple)  # their ids stay in use until the deltas are terms
         deltas = [
             delta
             for registration, counts in net.items()
             for delta in registration.deltas(_signed(counts), self.seq, time)
         ]
-        for triple in released:
-            self._release(triple)
+        for triple in taken_out:
+            self._graph.release(triple)
         self.statistics.deltas += len(deltas)
         return deltas
 
-    # Transactions ----------------------------------------------------------------------------------------------------
+    # Transactions and malformed rows ---------------------------------------------------------------------------------
 
     def _mark(self, mark: Mark, on_malformed: OnMalformed | None) -> list[Delta]:
-        open_transaction = self._transaction
+        transaction = self._transaction
         if mark is Mark.BEGIN:
-            if open_transaction is None:
-                self._transaction = _Transaction()
+            if transaction is None:
+                self._transaction = Transaction()
             else:
                 self._reject(self._misplaced(mark, "a transaction is open already"), on_malformed)
             return []
-        if open_transaction is None:
+        if transaction is None:
             self._reject(self._misplaced(mark, "no transaction is open"), on_malformed)
             return []
         self._transaction = None
-        self.statistics.transactions += mark is Mark.COMMIT
+        self.statistics.committed += mark is Mark.COMMIT
         self.statistics.aborted += mark is Mark.ABORT
         if self._by_transaction:
-            return [] if mark is Mark.ABORT else self._change_many(self._net(open_transaction), open_transaction.time)
-        if mark is Mark.COMMIT or not open_transaction.changes:
-            return []
-        return self._change_many(self._undo(open_transaction), "")
-
-    def _net(self, transaction: _Transaction) -> Iterator[tuple[str, Row]]:
-        """What the transaction changes in the end; deletions first, which keeps the intermediate answers small."""
-        changed = [(row, present) for row, present in transaction.presence.items() if present != self._holds(row)]
-        yield from ((DELETE, row) for row, present in changed if not present)
-        yield from ((INSERT, row) for row, present in changed if present)
-
-    def _undo(self, transaction: _Transaction) -> Iterator[tuple[str, Row]]:
-        """The way back from its effective changes, where they still stand."""
-        before: dict[Row, bool] = {}
-        for op, row in transaction.changes:
-            before.setdefault(row, op == DELETE)
-        now = {row: self._holds(row) for row in before}
-        yield from ((DELETE, row) for row, present in before.items() if now[row] and not present)
-        yield from ((INSERT, row) for row, present in before.items() if present and not now[row])
+            changes = [] if mark is Mark.ABORT else transaction.net(self._graph.holds)
+        else:
+            changes = [] if mark is Mark.COMMIT else transaction.undo(self._graph.holds)
+        return self._change_as_one(changes, transaction.time)
 
     def _misplaced(self, mark: Mark, why: str) -> Malformed:
         reason = f"{mark.value} after message {self.seq}, but {why}; the row is passed over"
@@ -329,42 +343,21 @@ class Engine:
         else:
             _log.warning("malformed row passed over: %s", malformed)
 
-    # The retained graph ----------------------------------------------------------------------------------------------
+    # Queries that come late ------------------------------------------------------------------------------------------
 
-    def _terms(self, triple: IdTriple) -> Row:
-        subject, predicate, object = triple
-        term = self._dictionary.term
-        return term(subject), term(predicate), term(object)
-
-    def _find(self, row: Row) -> IdTriple:
-        find = self._dictionary.find
-        return find(row[0]), find(row[1]), find(row[2])
-
-    def _holds(self, row: Row) -> bool:
-        triple = self._find(row)
-        return NO_ID not in triple and triple in self._retained
-
-    def _ids(self, row: Row) -> IdTriple:
-        acquire = self._dictionary.acquire
-        return acquire(row[0]), acquire(row[1]), acquire(row[2])
-
-    def _settle(self, op: str, triple: IdTriple) -> None:
-        if op == INSERT:
-            self._retained.add(triple)
-        else:
-            self._forget(triple)
-
-    def _forget(self, triple: IdTriple) -> None:
-        self._retained.discard(triple)
-        self._release(triple)
-
-    def _release(self, triple: IdTriple) -> None:
-        for id_ in triple:
-            self._dictionary.release(id_)
+    def _replay(self, registration: Registration) -> None:
+        """Brings a new query up to date with what is retained."""
+        own: Dispatch[int] = Dispatch()
+        for index, pattern in enumerate(registration.plan.patterns):
+            own.add(pattern, index)
+        for triple in self._graph:
+            if patterns := sorted(own.matches(self._graph.terms(triple))):
+                for _ in registration.change(INSERT, triple, patterns):
+                    pass
 
     def _covered_since(self, pattern: TriplePattern) -> int:
-        """The seq after which no triple that unifies with the pattern was dropped."""
-        if self._is_fresh or self._retains_all:
+        """The seq after which no triple that unifies with the pattern was dropped; 0 if none ever was."""
+        if not self._has_dropped:
             return 0
         covering = [
             registration.since_of_pattern[index]
@@ -375,24 +368,8 @@ class Engine:
         return min(covering, default=max(self.seq, 1))
 
 
-class _Transaction:
-    """An open transaction: by message the changes made, by transaction what each triple's presence is to be."""
-
-    __slots__ = ("changes", "messages", "presence", "time")
-
-    def __init__(self) -> None:
-        self.changes: list[tuple[str, Row]] = []
-        self.presence: dict[Row, bool] = {}
-        self.messages = 0
-        self.time = ""
-
-
-def _by_registration(targets: list[tuple[Registration, int]]) -> Iterator[tuple[Registration, list[int]]]:
+def _by_registration(targets: Targets) -> Iterator[tuple[Registration, list[int]]]:
     """The patterns of each query that a triple unifies with, in the order of the query."""
-    if len(targets) == 1:
-        registration, pattern = targets[0]
-        yield registration, [pattern]
-        return
     grouped: dict[Registration, list[int]] = {}
     for registration, pattern in targets:
         grouped.setdefault(registration, []).append(pattern)

@@ -12,9 +12,9 @@ from deltastar.plan.decompose import Plan
 from deltastar.query.algebra import Query, Semantics
 from deltastar.rdf.terms import Term
 from deltastar.rdf.update import INSERT
+from deltastar.retained import IdTriple
 
 Values = tuple[int, ...]
-IdTriple = tuple[int, int, int]
 
 
 class Evaluator(Protocol):

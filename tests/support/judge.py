@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
-from deltastar.delta import Delta
 from deltastar.engine import Engine
 from deltastar.query.algebra import Query
 from deltastar.rdf.terms import Term
 from deltastar.rdf.update import Event
 from deltastar.reference import Graph, ReferenceEngine, answers
+from deltastar.verify import as_bag
 from tests.support.generate import Case
-
-DeltaKey = tuple[str, int, str, tuple[tuple[str, Term], ...]]
-
 
 class Difference(AssertionError):
     """Engine and reference disagree."""
-
-
-def as_bag(deltas: Iterable[Delta]) -> Counter[DeltaKey]:
-    """Deltas without their order."""
-    return Counter((delta.query, delta.seq, delta.op, tuple(sorted(delta.binding.items()))) for delta in deltas)
 
 
 def judge(case: Case, make_engine: Callable[[str], Engine] = lambda granularity: Engine(granularity=granularity)) -> int:

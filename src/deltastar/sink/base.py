@@ -69,10 +69,10 @@ def check_parent(path: str) -> None:
         raise UsageError(f"cannot write {path}: the directory {parent} does not exist; create it first")
 
 
-def check_state(state: SinkState, path: str, **expected: object) -> None:
-    """Raises `CheckpointError` unless the state to resume from was committed by a sink of the same kind."""
-    for key, value in expected.items():
-        if state.get(key) != value:
+def check_state(state: SinkState | None, kind: SinkState, path: str) -> None:
+    """Raises `CheckpointError` unless the state to resume from, if any, was committed by a sink of the same kind."""
+    for key, value in kind.items():
+        if state is not None and state.get(key) != value:
             raise CheckpointError(
                 f"cannot continue {path}: the checkpoint was made with {key} {state.get(key)!r}, "
                 f"and this run has {value!r}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import repeat
 from typing import ClassVar, Protocol
 
@@ -78,6 +78,12 @@ def all_variables(variables: Variables) -> list[str]:
     return list(dict.fromkeys(name for names in variables.values() for name in names))
 
 
+def check_fits(variables: Variables, query: str, binding: Mapping[str, str]) -> None:
+    """A binding that the columns cannot hold must not lose its terms in silence."""
+    if len(binding) > len(variables.get(query, ())):
+        raise InvariantError(f"the sink was not opened for {query} with the variables {list(binding)}")
+
+
 class JsonLines:
     """One JSON object a line."""
 
@@ -133,18 +139,13 @@ class _Columns:
         self._with_time = with_time
         self.columns = delta_columns(variables, with_time)
 
-    def rows(self, deltas: Iterable[Delta]) -> Iterable[list[str | int]]:
+    def rows(self, deltas: Iterable[Delta]) -> Iterator[list[str]]:
         names, with_time = self._names, self._with_time
         for query, seq, op, binding, time in deltas:
-            self._check(query, binding)
-            row: list[str | int] = [query, seq, op, time] if with_time else [query, seq, op]
-            row += map(binding.get, names, repeat(""))  # type: ignore[arg-type]
+            check_fits(self._variables, query, binding)
+            row = [query, str(seq), op, time] if with_time else [query, str(seq), op]
+            row += map(binding.get, names, repeat(""))
             yield row
-
-    def _check(self, query: str, binding: Mapping[str, str]) -> None:
-        """A binding that the columns cannot hold must not lose its terms in silence."""
-        if len(binding) > len(self._variables.get(query, ())):
-            raise InvariantError(f"the sink was not opened for {query} with the variables {list(binding)}")
 
 
 class Csv(_Columns):
@@ -172,9 +173,8 @@ class Tsv(_Columns):
     def encode(self, deltas: Iterable[Delta]) -> str:
         lines = []
         for row in self.rows(deltas):
-            row[0] = str(row[0]).translate(_TSV_ESCAPES)
-            row[1] = str(row[1])
-            lines.append("\t".join(row) + "\n")  # type: ignore[arg-type]
+            row[0] = row[0].translate(_TSV_ESCAPES)
+            lines.append("\t".join(row) + "\n")
         return "".join(lines)
 
 

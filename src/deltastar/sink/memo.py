@@ -27,7 +27,7 @@ class Memo(dict[_K, _V]):
 
     def __init__(self, function: Callable[[_K], _V], limit_bytes: int = 64 << 20) -> None:
         super().__init__()
-        self._function = function
+        self._function: Callable[[_K], _V] = function
         self._limit_bytes = self._room = limit_bytes
         self._old: dict[_K, _V] = {}
 

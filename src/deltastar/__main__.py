@@ -1,0 +1,7 @@
+"""`python -m deltastar`."""
+
+import sys
+
+from deltastar.cli import main
+
+sys.exit(main())

@@ -1,0 +1,185 @@
+"""A checkpoint of an inline run: a directory from which the same command continues.
+
+    checkpoint.json      what the run is, how far it has read and written, counters, the open transaction
+    graph-000012.nt.zst  the retained triples at that point, as N-Triples
+
+A commit writes the graph under a new name, then replaces `checkpoint.json`: whatever happens in between, the directory
+holds one whole checkpoint. Nothing in it is executed or unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from deltastar.engine import Snapshot, Statistics
+from deltastar.errors import CheckpointError, UsageError
+from deltastar.rdf.ntriples import Syntax, scan
+from deltastar.rdf.source import Position
+from deltastar.rdf.terms import Triple, of_canonical
+from deltastar.rdf.update import Update
+from deltastar.sink import SinkState
+from deltastar.transaction import Row, Transaction
+
+VERSION = 1
+_MANIFEST = "checkpoint.json"
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """Where a run stood at its last commit."""
+
+    snapshot: Snapshot
+    position: Position | None
+    deltas: SinkState
+    rejects: SinkState
+
+
+class Checkpoint:
+    """The checkpoint directory of one run. `identity` is what must be the same for the run to continue."""
+
+    def __init__(self, directory: str, identity: Mapping[str, Any]) -> None:
+        self._directory = Path(directory)
+        self._identity = dict(identity)
+        self._number = 0
+        if self._directory.exists() and not self._directory.is_dir():
+            raise UsageError(f"{directory} is a file; a checkpoint is a directory")
+
+    def load(self) -> Resumption | None:
+        """The last commit, or None when this run is new. A checkpoint of another run is an error."""
+        path = self._directory / _MANIFEST
+        if not path.exists():
+            if self._directory.exists() and any(self._directory.iterdir()):
+                raise UsageError(f"{self._directory} holds other files, and no checkpoint; name a new directory")
+            return None
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            self._check(manifest)
+            self._number = manifest["number"]
+            return self._resumption(manifest)
+        except (KeyError, TypeError, ValueError, OSError, zstandard.ZstdError) as error:
+            if isinstance(error, CheckpointError):
+                raise
+            raise CheckpointError(f"{path} is damaged ({error}); remove the directory to start anew") from error
+
+    def commit(self, snapshot: Snapshot, position: Position | None, deltas: SinkState, rejects: SinkState) -> None:
+        """Makes this point the one to continue from. The outputs must have been committed before."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._number += 1
+        graph = f"graph-{self._number:06}.nt.zst"
+        _write_durably(self._directory / graph, _compressed(snapshot.triples))
+        manifest = {
+            "version": VERSION,
+            "number": self._number,
+            "identity": self._identity,
+            "seq": snapshot.seq,
+            "statistics": asdict(snapshot.statistics),
+            "transaction": _transaction_json(snapshot.transaction),
+            "position": asdict(position) if position else None,
+            "deltas": deltas,
+            "rejects": rejects,
+            "graph": graph,
+        }
+        text = json.dumps(manifest, ensure_ascii=False, indent=1)
+        _write_durably(self._directory / _MANIFEST, [text.encode()])
+        for old in self._directory.glob("graph-*.nt.zst*"):
+            if old.name != graph:
+                old.unlink(missing_ok=True)
+
+    def _check(self, manifest: Mapping[str, Any]) -> None:
+        if manifest["version"] != VERSION:
+            raise CheckpointError(f"{self._directory} was written by another version of deltastar; start anew")
+        for key, value in self._identity.items():
+            if (before := manifest["identity"].get(key)) != value:
+                raise CheckpointError(
+                    f"{self._directory} belongs to a run with another {key}: {_brief(before)}, now {_brief(value)}; "
+                    "repeat that command, or name a new directory"
+                )
+
+    def _resumption(self, manifest: Mapping[str, Any]) -> Resumption:
+        snapshot = Snapshot(
+            manifest["seq"],
+            Statistics(**manifest["statistics"]),
+            _transaction(manifest["transaction"]),
+            _triples(self._directory / manifest["graph"]),
+        )
+        position = Position(**manifest["position"]) if manifest["position"] else None
+        return Resumption(snapshot, position, manifest["deltas"], manifest["rejects"])
+
+
+def _compressed(triples: Iterable[Triple]) -> Iterator[bytes]:
+    compressor = zstandard.ZstdCompressor(level=3, write_checksum=True).compressobj()
+    rows: list[str] = []
+    for triple in triples:
+        rows.append(f"{triple}\n")
+        if len(rows) >= 10_000:
+            yield compressor.compress("".join(rows).encode())
+            rows.clear()
+    yield compressor.compress("".join(rows).encode())
+    yield compressor.flush()
+
+
+def _triples(path: Path) -> list[Triple]:
+    """The whole graph at once: a checkpoint is either good or not."""
+    triples: list[Triple] = []
+    with path.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as reader:
+        rest = b""
+        while block := reader.read(_BLOCK):
+            whole, newline, rest = (rest + block).rpartition(b"\n")
+            for event in scan(whole + newline, path.name, 1, Syntax.NTRIPLES).events:
+                if not isinstance(event, Update):
+                    raise CheckpointError(f"{path} is damaged: {event}; remove the directory to start anew")
+                triples.append(event.triple)
+    return triples
+
+
+def _transaction_json(transaction: Transaction | None) -> dict[str, Any] | None:
+    if transaction is None:
+        return None
+    return {
+        "changes": [[op, list(row)] for op, row in transaction.changes],
+        "presence": [[list(row), present] for row, present in transaction.presence.items()],
+        "messages": transaction.messages,
+        "time": transaction.time,
+    }
+
+
+def _transaction(json: Mapping[str, Any] | None) -> Transaction | None:
+    if json is None:
+        return None
+    changes = [(op, _row(row)) for op, row in json["changes"]]
+    return Transaction(
+        changes, {_row(row): present for row, present in json["presence"]}, json["messages"], json["time"]
+    )
+
+
+def _row(texts: list[str]) -> Row:
+    subject, predicate, object = map(of_canonical, texts)
+    return subject, predicate, object
+
+
+def _write_durably(path: Path, blocks: Iterable[bytes]) -> None:
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("wb") as file:
+        for block in blocks:
+            file.write(block)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

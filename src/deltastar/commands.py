@@ -1,0 +1,153 @@
+"""The commands: from parsed options to an exit code. Imported once it is known which one is wanted."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from deltastar.errors import UsageError
+from deltastar.pipeline import FAILED, OK, REJECTED, InlineRun, RunOptions
+from deltastar.plan.decompose import make_plan
+from deltastar.progress import Progress
+from deltastar.query.algebra import Query
+from deltastar.query.parse import read_query
+from deltastar.rdf.source import open_stream, read_graph
+from deltastar.rdf.terms import Triple
+from deltastar.rdf.update import Event, Malformed, Update
+
+_REPRODUCTION = "deltastar-verify.rdfp"
+
+
+def run(options: argparse.Namespace) -> int:
+    """`deltastar run`."""
+    if options.engine == "spark":
+        raise UsageError("--engine spark is not part of this version; use --engine inline")
+    progress = Progress(options.quiet, options.progress)
+    logging.getLogger("deltastar").addHandler(_NoteHandler(progress))
+    queries = read_queries(options.queries)
+    return InlineRun(_run_options(options, queries), progress).execute()
+
+
+def explain(options: argparse.Namespace) -> int:
+    """`deltastar explain`."""
+    from deltastar.explain import explain as explain_plan
+
+    _, query = read_query(options.query)
+    print(explain_plan(make_plan(query), options.format).rstrip("\n"))
+    return OK
+
+
+def answers(options: argparse.Namespace) -> int:
+    """`deltastar answers`."""
+    from deltastar.answers import accumulate, render_all
+
+    tables = accumulate(options.deltas, options.query, options.at)
+    sys.stdout.write(render_all(tables, options.format))
+    sys.stdout.flush()
+    return OK
+
+
+def verify(options: argparse.Namespace) -> int:
+    """`deltastar verify`."""
+    from deltastar.verify import verify as verify_stream
+
+    queries = read_queries(options.queries)
+    malformed: list[Malformed] = []
+    initial = _initial_triples(options.initial, malformed) if options.initial else []
+    progress = Progress()
+    counts = {"messages": 0}
+
+    def counted() -> Iterator[Event]:
+        for batch in open_stream(options.updates, options.input_format):
+            for event in batch.events:
+                counts["messages"] += isinstance(event, Update)
+                if isinstance(event, Malformed):
+                    malformed.append(event)
+                yield event
+
+    difference = verify_stream(queries, initial, counted(), options.granularity)
+    for row in malformed[:5]:
+        progress.note(f"malformed row passed over: {row}")
+    if difference is not None:
+        with open(_REPRODUCTION, "w", encoding="utf-8") as file:
+            file.write(difference.reproduction())
+        progress.note(difference.describe())
+        progress.note(f"a stream of {len(difference.events)} rows that shows it is in {_REPRODUCTION}")
+        return FAILED
+    progress.note(f"{counts['messages']:,} messages, {len(queries)} queries: engine and reference agree on every one")
+    return REJECTED if malformed else OK
+
+
+def read_queries(specs: Sequence[str]) -> dict[str, Query]:
+    """The queries of the command line by name; two of one name are an error."""
+    queries: dict[str, Query] = {}
+    for spec in specs:
+        name, query = read_query(spec)
+        if name in queries:
+            raise UsageError(f"two queries are named {name!r}; tell them apart with NAME=FILE")
+        queries[name] = query
+    return queries
+
+
+def _run_options(options: argparse.Namespace, queries: Mapping[str, Query]) -> RunOptions:
+    return RunOptions(
+        queries=queries,
+        updates=options.updates,
+        input_format=options.input_format,
+        initial=options.initial,
+        deltas=options.deltas,
+        format=options.format,
+        answers=options.answers,
+        granularity=options.granularity,
+        follow=options.follow,
+        checkpoint=options.checkpoint,
+        rejects=options.rejects,
+        strict=options.strict,
+        quiet=options.quiet,
+        progress=options.progress,
+        identity=_identity(options, queries),
+    )
+
+
+def _identity(options: argparse.Namespace, queries: Mapping[str, Query]) -> dict[str, Any]:
+    """What a checkpoint has to agree on: the queries, and whatever decides the deltas and where they go."""
+    return {
+        "queries": {name: hashlib.sha256(str(query).encode()).hexdigest()[:16] for name, query in queries.items()},
+        "updates": _absolute(options.updates),
+        "initial": _absolute(options.initial),
+        "deltas": _absolute(options.deltas),
+        "format": options.format,
+        "granularity": options.granularity,
+        "strict": options.strict,
+    }
+
+
+def _absolute(path: str | None) -> str | None:
+    return path if path is None or path == "-" else os.path.abspath(path) + ("/" if path.endswith("/") else "")
+
+
+def _initial_triples(spec: str, malformed: list[Malformed]) -> list[Triple]:
+    triples = []
+    for event in chain.from_iterable(batch.events for batch in read_graph(spec)):
+        if isinstance(event, Update):
+            triples.append(event.triple)
+        elif isinstance(event, Malformed):
+            malformed.append(event)
+    return triples
+
+
+class _NoteHandler(logging.Handler):
+    """Warnings of the package, as notes between the progress lines."""
+
+    def __init__(self, progress: Progress) -> None:
+        super().__init__(logging.WARNING)
+        self._progress = progress
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._progress.note(record.getMessage())

@@ -1,0 +1,42 @@
+"""A plan in a form to read: how a query is taken apart, and in which order an update puts it together.
+
+    plan → text      a tree, for people at a terminal
+         → json      the same for programs, every term in full
+         → mermaid   a flowchart that Markdown pages draw
+         → svg       a picture of the query graph, stars in colour
+
+Pure functions: a plan goes in, a text comes out, the same each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from deltastar.errors import UsageError
+from deltastar.explain.jsonform import to_json
+from deltastar.explain.mermaid import to_mermaid
+from deltastar.explain.svg import to_svg
+from deltastar.explain.text import to_text
+from deltastar.plan.decompose import Plan
+
+FORMATS: dict[str, Callable[[Plan], str]] = {
+    "text": to_text,
+    "json": to_json,
+    "svg": to_svg,
+    "mermaid": to_mermaid,
+}
+
+
+def explain(plan: Plan, format: str = "text") -> str:
+    """The plan as text, json, svg or mermaid.
+
+    >>> from deltastar.plan.decompose import make_plan
+    >>> from deltastar.query.parse import parse_query
+    >>> print(explain(make_plan(parse_query("ASK { <urn:a> <urn:p> <urn:b> }"))))
+    """
+    if format not in FORMATS:
+        raise UsageError(f"{format!r} is not a format of explain; use one of {', '.join(FORMATS)}")
+    return FORMATS[format](plan)
+
+
+__all__ = ["FORMATS", "explain"]

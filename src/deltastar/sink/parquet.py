@@ -1,0 +1,159 @@
+"""A directory of Parquet files.
+
+Rows gather in memory up to a row group; row groups go to a hidden temporary file, which gets its final name when it is
+finished: at a flush, a commit, or a number of rows. A reader of the directory therefore only ever sees whole files, and
+a run continues by deleting the parts after the committed ones. Every flush that has something to write makes a file, so
+flush as seldom as the reader allows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+from deltastar.delta import Delta
+from deltastar.errors import CheckpointError, UsageError
+from deltastar.sink.base import DeltaSink, SinkState, doing, sync_directory
+from deltastar.sink.encode import FIXED_COLUMNS, Variables, all_variables, check_fits, delta_columns
+from deltastar.sink.files import part_name, prepare_directory
+
+ROW_GROUP = 1 << 16
+PART_ROWS = 1 << 22
+
+
+def pyarrow() -> Any:
+    """pyarrow with its Parquet module; `UsageError` where it is not installed."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise UsageError("parquet needs pyarrow; install it with: pip install 'deltastar[parquet]'") from None
+    return pyarrow
+
+
+class ParquetSink(DeltaSink):
+    """Columns query, seq, op, then one for each variable, null where it is not bound."""
+
+    def __init__(
+        self,
+        directory: str,
+        variables: Variables,
+        with_time: bool = False,
+        resume: SinkState | None = None,
+        part_rows: int = PART_ROWS,
+    ) -> None:
+        self._arrow = pyarrow()
+        self._directory, self._part_rows = directory, part_rows
+        self._variables = variables
+        self._names, self._with_time = all_variables(variables), with_time
+        self._kind = self.kind(variables, with_time)
+        self._part = 0 if resume is None else int(resume["part"])
+        self._check_parts()
+        prepare_directory(directory, first_dropped_part=self._part)
+        self._schema = self._make_schema()
+        self._columns: list[list[Any]] = [[] for _ in self._schema]
+        self._writer: Any = None
+        self._rows_in_part = 0
+        self._is_closed = False
+
+    @staticmethod
+    def kind(variables: Variables, with_time: bool) -> SinkState:
+        """What a state to resume from must agree with."""
+        return {"output": "parts", "format": "parquet", "columns": delta_columns(variables, with_time)}
+
+    def write(self, deltas: Iterable[Delta]) -> int:
+        count = 0
+        deltas = iter(deltas)
+        while batch := list(islice(deltas, ROW_GROUP - len(self._columns[0]))):
+            self._gather(batch)
+            count += len(batch)
+            if len(self._columns[0]) >= ROW_GROUP:
+                self._write_row_group()
+            if self._rows_in_part + len(self._columns[0]) >= self._part_rows:
+                self.flush()
+        return count
+
+    def flush(self) -> None:
+        if self._columns[0]:
+            self._write_row_group()
+        if self._writer is not None:
+            self._finish_part()
+
+    def commit(self) -> SinkState:
+        self.flush()
+        with doing(f"write {self._directory}"):
+            sync_directory(self._directory)
+        return {**self._kind, "part": self._part}
+
+    def close(self) -> None:
+        """Flushes. Without any delta, one part without rows is left, so that the directory has a schema."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.flush()
+        if self._part == 0:
+            self._open_part()
+            self._finish_part()
+
+    def _check_parts(self) -> None:
+        for part in range(self._part):
+            if not os.path.exists(path := self._part_path(part)):
+                raise CheckpointError(
+                    f"cannot continue {self._directory}: {path} is gone; restore it, or start anew without its "
+                    "checkpoint"
+                )
+
+    def _part_path(self, part: int) -> str:
+        return os.path.join(self._directory, part_name(part, "parquet"))
+
+    def _temporary_path(self) -> str:
+        return os.path.join(self._directory, f".{part_name(self._part, 'parquet')}.tmp")
+
+    def _make_schema(self) -> Any:
+        arrow = self._arrow
+        return arrow.schema(
+            arrow.field(name, arrow.int64() if name == "seq" else arrow.string(), nullable=name not in FIXED_COLUMNS)
+            for name in self._kind["columns"]
+        )
+
+    def _gather(self, deltas: list[Delta]) -> None:
+        for row in deltas:
+            check_fits(self._variables, row.query, row.binding)
+        values: list[list[Any]] = [
+            [row.query for row in deltas],
+            [row.seq for row in deltas],
+            [row.op for row in deltas],
+        ]
+        if self._with_time:
+            values.append([row.time or None for row in deltas])
+        values += [[row.binding.get(name) for row in deltas] for name in self._names]
+        for column, more in zip(self._columns, values, strict=True):
+            column += more
+
+    def _open_part(self) -> None:
+        with doing(f"write {self._temporary_path()}"):
+            self._writer = self._arrow.parquet.ParquetWriter(self._temporary_path(), self._schema)
+
+    def _write_row_group(self) -> None:
+        if self._writer is None:
+            self._open_part()
+        with doing(f"write {self._temporary_path()}"):
+            self._writer.write_table(self._arrow.table(self._columns, schema=self._schema))
+        self._rows_in_part += len(self._columns[0])
+        self._columns = [[] for _ in self._schema]
+
+    def _finish_part(self) -> None:
+        temporary = self._temporary_path()
+        with doing(f"write {temporary}"):
+            self._writer.close()
+            descriptor = os.open(temporary, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(temporary, self._part_path(self._part))
+        self._writer = None
+        self._rows_in_part = 0
+        self._part += 1
