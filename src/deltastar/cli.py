@@ -135,7 +135,7 @@ def _add_queries_and_updates(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--initial",
         metavar="GRAPH",
-        help="the graph before the first message (.nt .nq .ttl .trig .rdf .jsonld, also .gz or .zst); empty if not given",
+        help="the graph before the first message: .nt .nq .ttl .trig .rdf .jsonld, also .gz or .zst (default: empty)",
     )
     parser.add_argument(
         "--granularity",

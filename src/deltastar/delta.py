@@ -12,7 +12,7 @@ REMOVED = "-"
 
 
 class Binding(Mapping[str, Term]):
-    """An answer: variable names (without `?`) to terms. Immutable and hashable; equal to any mapping with the same items.
+    """An answer: variable names (without `?`) to terms. Immutable and hashable; equal to any mapping of the same items.
 
     The names are shared by all answers of a query, so a binding costs little more than its tuple of terms.
     """

@@ -42,19 +42,21 @@ class Curve:
     control: Point
     end: Point
 
-    @classmethod
-    def through(cls, start: Point, middle: Point, end: Point) -> Curve:
-        """The curve that is at `middle` half of the way."""
-        return cls(start, 2 * middle - (start + end) / 2, end)
+    def split(self, share: float) -> tuple[Curve, Curve]:
+        """The same curve as two, which meet after a share of the way (de Casteljau)."""
+        left = self.start + share * (self.control - self.start)
+        right = self.control + share * (self.end - self.control)
+        middle = left + share * (right - left)
+        return Curve(self.start, left, middle), Curve(middle, right, self.end)
 
-    @property
-    def middle(self) -> Point:
-        return (self.start + 2 * self.control + self.end) / 4
 
-    def halves(self) -> tuple[Curve, Curve]:
-        """The same curve as two, which meet in the middle."""
-        left, right = (self.start + self.control) / 2, (self.control + self.end) / 2
-        return Curve(self.start, left, self.middle), Curve(self.middle, right, self.end)
+def halves_through(start: Point, middle: Point, end: Point) -> tuple[Curve, Curve]:
+    """A smooth curve by way of a point, as its two parts before and after it."""
+    before, after = abs(middle - start), abs(end - middle)
+    share = min(max(before / (before + after or 1.0), 0.1), 0.9)
+    rest = 1 - share
+    control = (middle - rest * rest * start - share * share * end) / (2 * share * rest)
+    return Curve(start, control, end).split(share)
 
 
 def unit(vector: Point) -> Point:
@@ -63,14 +65,13 @@ def unit(vector: Point) -> Point:
     return vector / length if length > 1e-9 else 1 + 0j
 
 
-def overlap(left: Box, right: Box, gap: float = 0.0) -> Point:
-    """How far two boxes reach into each other or come closer than `gap`: positive in both parts when they do."""
+def boxes_meet(left: Box, right: Box, gap: float = 0.0) -> bool:
+    """Whether two boxes overlap or come closer than a gap."""
     (left_centre, left_size), (right_centre, right_size) = left, right
     apart = left_centre - right_centre
-    return complex(
-        (left_size.width + right_size.width) / 2 + gap - abs(apart.real),
-        (left_size.height + right_size.height) / 2 + gap - abs(apart.imag),
-    )
+    across = (left_size.width + right_size.width) / 2 + gap - abs(apart.real)
+    along = (left_size.height + right_size.height) / 2 + gap - abs(apart.imag)
+    return across > 0 and along > 0
 
 
 def segments_cross(first: tuple[Point, Point], second: tuple[Point, Point]) -> bool:

@@ -6,18 +6,21 @@ taken; then they are packed in rows. Edges from a node to itself are led through
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from deltastar.explain.geometry import Point, Size, segment_meets_box, segments_cross
+from deltastar.explain.labels import slide
 from deltastar.explain.spread import Edge, spread
 from deltastar.explain.stress import settle
 
 EFFORT = 2400
-MOST_STARTS = 10
+MOST_STARTS = 8
+LARGE = 100
+SCALES = (1.0, 1.12, 1.25, 1.4)
 PIECE_GAP = 28.0
-CROSSING, THROUGH_NODE, THROUGH_LABEL = 60.0, 200.0, 60.0
+CROSSING, THROUGH_NODE, THROUGH_LABEL, BEND = 80.0, 250.0, 80.0, 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +51,49 @@ def lay_out(sizes: Sequence[Size], edges: Sequence[Edge]) -> Layout:
     )
 
 
-def pack(sizes: Sequence[Size], gap: float, widest: float = 0.0) -> tuple[list[Point], Size]:
-    """The upper left corners of boxes side by side in rows, and the size of the whole.
+def pack(sizes: Sequence[Size], gap: float) -> tuple[list[Point], Size]:
+    """The upper left corners of boxes put together without much waste, and the size of the whole.
 
-    >>> pack([Size(10, 10), Size(10, 20)], gap=5)
-    ([0j, (15+0j)], Size(width=25, height=20))
+    >>> pack([Size(30, 20), Size(10, 10), Size(10, 5)], gap=5)
+    ([0j, (35+0j), (35+15j)], Size(width=45, height=20))
     """
+    widest = max(size.width for size in sizes)
     area = sum((size.width + gap) * (size.height + gap) for size in sizes)
-    limit = max([widest or 1.7 * area**0.5, *[size.width for size in sizes]])
-    corners: list[Point] = []
-    x = y = row = right = 0.0
+    limits = {max(widest, factor * area**0.5) for factor in (1.0, 1.3, 1.6, 2.0)}
+    packings = [_pack_within(sizes, gap, limit) for limit in sorted(limits)]
+    return min(packings, key=lambda packing: packing[1].width + 1.5 * packing[1].height)
+
+
+def _pack_within(sizes: Sequence[Size], gap: float, limit: float) -> tuple[list[Point], Size]:
+    """Each box goes as high as it can, right of or below one that is there."""
+    placed: list[tuple[Point, Size]] = []
     for size in sizes:
-        if corners and x + size.width > limit:
-            x, y, row = 0.0, y + row + gap, 0.0
-        corners.append(complex(x, y))
-        right, row = max(right, x + size.width), max(row, size.height)
-        x += size.width + gap
-    return corners, Size(right, y + row)
+        spots = [0j]
+        for corner, other in placed:
+            spots.append(complex(corner.real + other.width + gap, corner.imag))
+            spots.append(complex(corner.real, corner.imag + other.height + gap))
+        fitting = [
+            spot
+            for spot in spots
+            if (spot.real + size.width <= limit or spot.real == 0)
+            and not any(_too_close((spot, size), box, gap) for box in placed)
+        ]
+        placed.append((min(fitting, key=lambda spot: (spot.imag, spot.real)), size))
+    right = max(corner.real + size.width for corner, size in placed)
+    bottom = max(corner.imag + size.height for corner, size in placed)
+    return [corner for corner, _ in placed], Size(right, bottom)
+
+
+def _too_close(one: tuple[Point, Size], other: tuple[Point, Size], gap: float) -> bool:
+    """Whether boxes given by their corners overlap or leave less than the gap between them."""
+    (a, first), (b, second) = one, other
+    slack = gap - 1e-6
+    return (
+        a.real < b.real + second.width + slack
+        and b.real < a.real + first.width + slack
+        and a.imag < b.imag + second.height + slack
+        and b.imag < a.imag + first.height + slack
+    )
 
 
 def _pieces(count: int, edges: Sequence[Edge]) -> list[list[int]]:
@@ -95,16 +124,24 @@ def _lay_out_piece(
         else:
             place.append((False, len(plain)))
             plain.append((position[source], position[target], label))
-    starts = max(2, min(MOST_STARTS, EFFORT // (len(boxes) + len(plain)) ** 2))
-    candidates = [_candidate(boxes, plain, start) for start in range(starts if len(boxes) > 2 else 1)]
-    nodes, labels = min(candidates, key=lambda candidate: _cost(boxes, plain, *candidate))
+    nodes, labels = min(_candidates(boxes, plain), key=lambda candidate: _cost(boxes, plain, *candidate))
+    labels = slide(nodes, boxes, plain, labels)
     nodes, labels = _facing_right(nodes, labels, plain)
     at_labels = [nodes[index] if loop else labels[index] for loop, index in place]
     return _from_corner(boxes, plain, nodes, labels, len(members), at_labels)
 
 
-def _candidate(boxes: Sequence[Size], edges: Sequence[Edge], start: int) -> tuple[list[Point], list[Point]]:
-    return spread(settle(boxes, edges, start), boxes, edges)
+def _candidates(boxes: Sequence[Size], edges: Sequence[Edge]) -> Iterator[tuple[list[Point], list[Point]]]:
+    """Layouts to choose from: the fewer, the larger the graph, and only one where it is past drawing well.
+
+    A layout at a larger scale has straighter edges, since its labels find room without moving.
+    """
+    count = len(boxes) + len(edges)
+    starts = max(2, min(MOST_STARTS, EFFORT // count**2)) if 3 < count < LARGE else 1
+    for start in range(starts):
+        centres = settle(boxes, edges, start)
+        for scale in SCALES if count < LARGE else SCALES[-1:]:
+            yield spread([scale * centre for centre in centres], boxes, edges)
 
 
 def _cost(boxes: Sequence[Size], edges: Sequence[Edge], nodes: Sequence[Point], labels: Sequence[Point]) -> float:
@@ -125,9 +162,9 @@ def _cost(boxes: Sequence[Size], edges: Sequence[Edge], nodes: Sequence[Point], 
         for other, (_, _, size) in enumerate(edges):
             if other != index and size.width and _meets(halves[index], labels[other], size):
                 cost += THROUGH_LABEL
-        cost += 0.5 * abs(label - (nodes[source] + nodes[target]) / 2)
+        cost += BEND * max(0.0, abs(label - (nodes[source] + nodes[target]) / 2) - 5)
     size = _bounds(nodes, boxes)[1]
-    return cost + 0.4 * (size.width + 1.3 * size.height)
+    return cost + 0.4 * (size.width + 1.5 * size.height)
 
 
 def _meets(segments: Iterable[tuple[Point, Point]], centre: Point, size: Size) -> bool:

@@ -41,22 +41,26 @@ def draw_legend(plan: Plan, panels: Sequence[Panel], at: Point, width: float) ->
     """The legend with its upper left corner at a point, and the room it takes."""
     parts: list[str] = []
     down = right = 0.0
-    for entries in (_star_entries(plan), _sign_entries(plan, panels)):
-        places, room = _flow(entries, width)
+    for entries, aligned in ((_star_entries(plan), True), (_sign_entries(plan, panels), False)):
+        places, room = _flow(entries, width, aligned)
         parts += [entry.draw(at + 1j * down + place) for entry, place in zip(entries, places, strict=True)]
         down, right = down + room.height, max(right, room.width)
     return [group(parts, class_="legend")] if parts else [], Size(right, down)
 
 
-def _flow(entries: Sequence[Entry], width: float) -> tuple[list[Point], Size]:
-    """Where the entries go: in columns as wide as the widest of them."""
-    if not entries:
-        return [], Size(0.0, 0.0)
-    column = max(entry.width for entry in entries)
-    columns = max(1, int((width + ENTRY_GAP) // column))
-    places = [complex(index % columns * column, (index // columns + 0.5) * ROW) for index in range(len(entries))]
-    rows = (len(entries) + columns - 1) // columns
-    return places, Size(min(columns, len(entries)) * column - ENTRY_GAP, rows * ROW + 4)
+def _flow(entries: Sequence[Entry], width: float, aligned: bool) -> tuple[list[Point], Size]:
+    """Where the entries go, row by row; aligned, in columns as wide as the widest of them."""
+    widest = max((entry.width for entry in entries), default=0.0)
+    places: list[Point] = []
+    x, y, right = 0.0, ROW / 2, 0.0
+    for entry in entries:
+        step = widest if aligned else entry.width
+        if x and x + step - ENTRY_GAP > width:
+            x, y = 0.0, y + ROW
+        places.append(complex(x, y))
+        x += step
+        right = max(right, x - ENTRY_GAP)
+    return places, Size(right, y + ROW / 2 + 4 if entries else 0.0)
 
 
 def _star_entries(plan: Plan) -> list[Entry]:
@@ -75,7 +79,7 @@ def _sign_entries(plan: Plan, panels: Sequence[Panel]) -> list[Entry]:
     strokes = {arc.stroke for panel in panels for arc in panel.arcs}
     entries = []
     if any(component.overlaps for component in plan.components):
-        entries.append(Entry(_two_tone, "in both stars"))
+        entries.append(Entry(_two_tone, "pattern of two stars"))
     if Shape.CONSTANT in shapes:
         entries.append(Entry(_box, "constant"))
     if Shape.PREDICATE in shapes:

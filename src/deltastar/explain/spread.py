@@ -15,6 +15,7 @@ LABEL_SHARE = 0.8
 STEPS = 40
 SETTLING_STEPS = 24
 GROWTH = 1.06
+LARGE, GROWTH_IF_LARGE = 80, 1.4
 ATTEMPTS = 60
 TOLERANCE = 0.25
 UNLABELLED = Size(26.0, 26.0)
@@ -24,22 +25,31 @@ Edge = tuple[int, int, Size]
 
 def spread(centres: Sequence[Point], sizes: Sequence[Size], edges: Sequence[Edge]) -> tuple[list[Point], list[Point]]:
     """The centres of nodes and of labels, with no two boxes closer than a gap; the picture grows if it must."""
-    nodes = list(centres)
     ranks = parallel_ranks(edges)
-    boxes = [size.grown(NODE_MARGIN) for size in sizes] + [label for _, _, label in edges]
-    labels: list[Point] = []
+    nodes = list(centres)
     for _ in range(ATTEMPTS):
-        labels = _rests(nodes, sizes, edges, ranks)
-        points = nodes + labels
-        for step in range(STEPS):
-            drift = 0.25 * max(0.0, 1 - step / SETTLING_STEPS)
-            rests = _rests(points, sizes, edges, ranks) if drift else []
-            for index, rest in enumerate(rests, len(nodes)):
-                points[index] += drift * (rest - points[index])
-            if not _push(points, boxes, len(nodes)):
-                return points[: len(nodes)], points[len(nodes) :]
-        nodes, labels = [point * GROWTH for point in points[: len(nodes)]], points[len(nodes) :]
-    return nodes, labels
+        settled, labels = _separate(nodes, sizes, edges, ranks)
+        if labels or not edges:
+            return settled, labels
+        nodes = [point * (GROWTH if len(sizes) < LARGE else GROWTH_IF_LARGE) for point in settled]
+    return nodes, _rests(nodes, sizes, edges, ranks)
+
+
+def _separate(
+    centres: Sequence[Point], sizes: Sequence[Size], edges: Sequence[Edge], ranks: Sequence[float]
+) -> tuple[list[Point], list[Point]]:
+    """Pushes until nothing overlaps; no labels when that does not come to an end."""
+    count = len(centres)
+    boxes = [size.grown(NODE_MARGIN) for size in sizes] + [label for _, _, label in edges]
+    points = [*centres, *_rests(centres, sizes, edges, ranks)]
+    for step in range(STEPS):
+        drift = 0.25 * max(0.0, 1 - step / SETTLING_STEPS)
+        rests = _rests(points, sizes, edges, ranks) if drift else []
+        for index, rest in enumerate(rests, count):
+            points[index] += drift * (rest - points[index])
+        if not _push(points, boxes, count):
+            return points[:count], points[count:]
+    return points[:count], []
 
 
 def parallel_ranks(edges: Sequence[Edge]) -> list[float]:

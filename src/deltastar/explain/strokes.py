@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltastar.explain.diagram import Arc, Stroke
-from deltastar.explain.geometry import Curve, Point, Size, unit
+from deltastar.explain.geometry import Curve, Point, Size, halves_through, unit
 from deltastar.explain.markup import group, mono, mono_width, point, tag
 from deltastar.explain.measure import shorten
 from deltastar.explain.palette import NEUTRAL
@@ -33,8 +33,8 @@ class Line:
     target_at: Point
     label_at: Point
 
-    def draw(self, tooltip: str, halo: str) -> str:
-        """The line, its arrow head, and its label on a halo in the colour of the ground."""
+    def draw(self, tooltip: str, ground: str) -> str:
+        """The line, its arrow head, and its label on a patch of the ground."""
         first, second = self._colours()
         if self.arc.stroke is Stroke.TIE:
             colour = self.source.colour or NEUTRAL
@@ -49,9 +49,14 @@ class Line:
         if is_arrow:
             parts.append(self._arrow_head(curves[1], second))
         if self.arc.label:
-            look = {"paint_order": "stroke", "stroke": halo, "stroke_width": 5, "stroke_linejoin": "round"}
-            parts.append(mono(shown(self.arc), self.label_at, FONT, **look))
+            parts += self._label(ground)
         return group(parts, tooltip, class_="edge")
+
+    def _label(self, ground: str) -> list[str]:
+        size = label_size(self.arc)
+        corner = self.label_at - complex(size.width, size.height) / 2
+        patch = {"x": corner.real, "y": corner.imag, "width": size.width, "height": size.height, "rx": 4.0}
+        return [tag("rect", **patch, fill=ground, class_="patch"), mono(shown(self.arc), self.label_at, FONT)]
 
     def _colours(self) -> tuple[str, str]:
         first = self.source.colour or self.target.colour or NEUTRAL
@@ -64,7 +69,7 @@ class Line:
         ahead, back = unit(self.label_at - self.source_at), unit(self.label_at - self.target_at)
         start = self.source_at + ahead * self.source.border(ahead)
         end = self.target_at + back * (self.target.border(back) + shortened)
-        return Curve.through(start, self.label_at, end).halves()
+        return halves_through(start, self.label_at, end)
 
     def _loop(self, shortened: float) -> tuple[Curve, Curve]:
         outward = unit(self.label_at - self.source_at)
@@ -75,7 +80,9 @@ class Line:
         return Curve(start, self.label_at + aside, self.label_at), Curve(self.label_at, self.label_at - aside, end)
 
     def _arrow_head(self, last: Curve, colour: str) -> str:
-        toward = unit(self.target_at - last.end) if self.arc.source != self.arc.target else unit(last.end - last.control)
+        toward = (
+            unit(self.target_at - last.end) if self.arc.source != self.arc.target else unit(last.end - last.control)
+        )
         toward = unit(toward + unit(last.end - last.control))
         tip = last.end + toward * (ARROW_LENGTH - 2)
         base = tip - toward * ARROW_LENGTH

@@ -20,7 +20,7 @@ from deltastar.explain.wording import QUERY_CLASSES
 from deltastar.plan.decompose import Plan
 
 MARGIN = 24.0
-HEADER = 58.0
+HEADER = 74.0
 PANEL_MARGIN = 24.0
 PANEL_HEADER = 22.0
 PANEL_GAP = 18.0
@@ -37,13 +37,14 @@ class Frame:
     size: Size
 
     @classmethod
-    def of(cls, panel: Panel) -> Frame:
+    def of(cls, panel: Panel, least: float) -> Frame:
+        """The panel laid out, at least as wide as given."""
         figures = tuple(map(Figure.of, panel.nodes))
         edges = [(arc.source, arc.target, label_size(arc)) for arc in panel.arcs]
         layout = lay_out([figure.size for figure in figures], edges)
         inner = layout.size.grown(PANEL_MARGIN)
-        least = sans_width(panel.title, TEXT_FONT) + 2 * PANEL_MARGIN
-        return cls(panel, figures, layout, Size(max(inner.width, least), inner.height + PANEL_HEADER))
+        width = max(inner.width, least, sans_width(panel.title, TEXT_FONT) + 2 * PANEL_MARGIN)
+        return cls(panel, figures, layout, Size(width, inner.height + PANEL_HEADER))
 
     def draw(self, plan: Plan, colour: str, corner: Point) -> str:
         """The panel with its upper left corner at a point."""
@@ -79,15 +80,14 @@ class Frame:
 def to_svg(plan: Plan) -> str:
     """The plan as a picture."""
     panels = draw_panels(plan)
-    frames = [Frame.of(panel) for panel in panels]
+    title, heading = f"{plan.kind.value} query", _heading(plan)
+    width = max(sans_width(text, font) for text, font, _ in heading)
+    frames = [Frame.of(panel, width if len(panels) == 1 else 0.0) for panel in panels]
     corners, room = pack([frame.size for frame in frames], PANEL_GAP)
-    title = f"{plan.kind.value} query"
-    subtitle = f"{QUERY_CLASSES[plan.kind]} · {caption(plan)}"
-    width = max(room.width, sans_width(title, TITLE_FONT), sans_width(subtitle, TEXT_FONT))
-    body = MARGIN + HEADER
+    width, body = max(room.width, width), MARGIN + HEADER
     parts = [
-        sans(title, complex(MARGIN, MARGIN + 16), TITLE_FONT, font_weight="bold", fill=INK),
-        sans(subtitle, complex(MARGIN, MARGIN + 38), TEXT_FONT),
+        sans(text, complex(MARGIN, MARGIN + 16 + 20 * line), font, **look)
+        for line, (text, font, look) in enumerate(heading)
     ]
     for index, (frame, corner) in enumerate(zip(frames, corners, strict=True)):
         colour = panel_colour(index) if frame.panel.component.stars else GROUND
@@ -97,12 +97,18 @@ def to_svg(plan: Plan) -> str:
     return _card(title, [*parts, *legend], Size(width + 2 * MARGIN, below + legend_room.height + MARGIN - 6))
 
 
+def _heading(plan: Plan) -> list[tuple[str, float, dict[str, object]]]:
+    return [
+        (f"{plan.kind.value} query", TITLE_FONT, {"font_weight": "bold", "fill": INK}),
+        (QUERY_CLASSES[plan.kind], TEXT_FONT, {}),
+        (caption(plan), TEXT_FONT, {}),
+    ]
+
+
 def _card(title: str, parts: list[str], size: Size) -> str:
     width, height = number(size.width), number(size.height)
-    card = tag(
-        "rect", x=0.5, y=0.5, width=size.width - 1, height=size.height - 1, rx=14.0, fill=CARD, stroke=BORDER
-    )
-    picture = tag(
+    card = tag("rect", x=0.5, y=0.5, width=size.width - 1, height=size.height - 1, rx=14.0, fill=CARD, stroke=BORDER)
+    return tag(
         "svg",
         "\n",
         *[part + "\n" for part in [card, *parts]],
@@ -113,7 +119,6 @@ def _card(title: str, parts: list[str], size: Size) -> str:
         role="img",
         aria_label=title,
     )
-    return picture
 
 
 def _tooltip(plan: Plan, arc: Arc) -> str:

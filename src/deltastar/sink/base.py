@@ -11,6 +11,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -20,19 +21,53 @@ from deltastar.errors import CheckpointError, SourceError, UsageError
 SinkState = dict[str, Any]
 """How far a committed output reaches: a small dictionary that JSON can hold."""
 
+BATCH = 8192
+"""Deltas that a sink gathers before it encodes them together."""
+
 _S = TypeVar("_S", bound="DeltaSink")
 
 
 class DeltaSink(ABC):
-    """Where deltas go. A context manager: leaving it closes, and so flushes."""
+    """Where deltas go. A context manager: leaving it closes, and so flushes.
 
-    @abstractmethod
+    Deltas gather here first, so that many small writes cost little more than one large one. When an iterable fails
+    half-way, what it gave before is kept.
+    """
+
+    def __init__(self) -> None:
+        self._gathered: list[Delta] = []
+
     def write(self, deltas: Iterable[Delta]) -> int:
         """Takes deltas in `seq` order; returns how many there were."""
+        gathered, count = self._gathered, 0
+        deltas = iter(deltas)
+        while True:
+            before = len(gathered)
+            gathered.extend(islice(deltas, BATCH - before))
+            count += len(gathered) - before
+            if len(gathered) < BATCH:
+                return count
+            self._drain()
 
-    @abstractmethod
     def flush(self) -> None:
         """Makes everything written so far visible to a reader."""
+        self._drain()
+        self._push()
+
+    def _drain(self) -> None:
+        """Encodes what has gathered."""
+        if self._gathered:
+            batch = self._gathered.copy()
+            self._gathered.clear()
+            self._put(batch)
+
+    @abstractmethod
+    def _put(self, batch: list[Delta]) -> None:
+        """Encodes a batch towards the output."""
+
+    @abstractmethod
+    def _push(self) -> None:
+        """Makes everything that was put visible to a reader."""
 
     @abstractmethod
     def commit(self) -> SinkState:

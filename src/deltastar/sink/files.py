@@ -11,17 +11,12 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable
-from itertools import islice
 from typing import IO
 
 from deltastar.delta import Delta
 from deltastar.errors import CheckpointError, UsageError
 from deltastar.sink.base import DeltaSink, SinkState, check_parent, doing, sync_directory
 from deltastar.sink.encode import Encoder, utf8
-
-BATCH = 8192
-"""Deltas encoded at once."""
 
 BUFFER_BYTES = 1 << 20
 PART_BYTES = 256 << 20
@@ -115,6 +110,7 @@ class FileSink(DeltaSink):
     """One file in `seq` order."""
 
     def __init__(self, path: str, encoder: Encoder, resume: SinkState | None = None) -> None:
+        super().__init__()
         check_parent(path)
         self._encoder = encoder
         self._file = AppendFile(path, None if resume is None else resume["length"])
@@ -129,26 +125,25 @@ class FileSink(DeltaSink):
 
     @property
     def length(self) -> int:
-        """Bytes written, buffered ones included."""
+        """Bytes encoded so far, buffered ones included."""
         return self._file.length
 
-    def write(self, deltas: Iterable[Delta]) -> int:
-        count = 0
-        deltas = iter(deltas)
-        while batch := list(islice(deltas, BATCH)):
-            self._file.append(utf8(self._encoder.encode(batch)))
-            count += len(batch)
-        return count
+    def _put(self, batch: list[Delta]) -> None:
+        self._file.append(utf8(self._encoder.encode(batch)))
 
-    def flush(self) -> None:
+    def _push(self) -> None:
         self._file.flush()
 
     def commit(self) -> SinkState:
+        self._drain()
         self._file.sync()
         return {**self.kind(self._encoder), "length": self.length}
 
     def close(self) -> None:
-        self._file.close()
+        try:
+            self._drain()
+        finally:
+            self._file.close()
 
 
 class PartsSink(DeltaSink):
@@ -157,6 +152,7 @@ class PartsSink(DeltaSink):
     def __init__(
         self, directory: str, encoder: Encoder, resume: SinkState | None = None, part_bytes: int = PART_BYTES
     ) -> None:
+        super().__init__()
         self._directory, self._encoder, self._part_bytes = directory, encoder, part_bytes
         self._part = 0
         if resume is not None:
@@ -170,23 +166,23 @@ class PartsSink(DeltaSink):
         """What a state to resume from must agree with."""
         return {"output": "parts", "format": encoder.format, "columns": encoder.columns}
 
-    def write(self, deltas: Iterable[Delta]) -> int:
-        count = 0
-        deltas = iter(deltas)
-        while batch := list(islice(deltas, BATCH)):
-            if self._sink.length >= self._part_bytes:
-                self._next_part()
-            count += self._sink.write(batch)
-        return count
+    def _put(self, batch: list[Delta]) -> None:
+        if self._sink.length >= self._part_bytes:
+            self._next_part()
+        self._sink.write(batch)
 
-    def flush(self) -> None:
+    def _push(self) -> None:
         self._sink.flush()
 
     def commit(self) -> SinkState:
+        self._drain()
         return {**self._sink.commit(), **self.kind(self._encoder), "part": self._part}
 
     def close(self) -> None:
-        self._sink.close()
+        try:
+            self._drain()
+        finally:
+            self._sink.close()
 
     def _next_part(self) -> None:
         self._sink.commit()
@@ -202,19 +198,15 @@ class StdoutSink(DeltaSink):
     """Standard output. It cannot be cut back, and so cannot be committed."""
 
     def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
         self._encoder = encoder
-        self._put(encoder.header)
+        self._print(encoder.header)
 
-    def write(self, deltas: Iterable[Delta]) -> int:
-        count = 0
-        deltas = iter(deltas)
-        while batch := list(islice(deltas, BATCH)):
-            self._put(self._encoder.encode(batch))
-            count += len(batch)
-        return count
+    def _put(self, batch: list[Delta]) -> None:
+        self._print(self._encoder.encode(batch))
 
-    def flush(self) -> None:
-        self._put("", flush=True)
+    def _push(self) -> None:
+        self._print("", flush=True)
 
     def commit(self) -> SinkState:
         raise UsageError("standard output cannot be resumed; write the deltas to a file or a directory")
@@ -222,7 +214,7 @@ class StdoutSink(DeltaSink):
     def close(self) -> None:
         self.flush()
 
-    def _put(self, text: str, flush: bool = False) -> None:
+    def _print(self, text: str, flush: bool = False) -> None:
         output = sys.stdout.buffer
         try:
             with doing("write standard output"):

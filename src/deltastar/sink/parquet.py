@@ -9,14 +9,12 @@ flush as seldom as the reader allows.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from itertools import islice
 from typing import Any
 
 from deltastar.delta import Delta
 from deltastar.errors import CheckpointError, UsageError
 from deltastar.sink.base import DeltaSink, SinkState, doing, sync_directory
-from deltastar.sink.encode import FIXED_COLUMNS, Variables, all_variables, check_fits, delta_columns
+from deltastar.sink.encode import FIXED_COLUMNS, Variables, all_variables, fitting, delta_columns
 from deltastar.sink.files import part_name, prepare_directory
 
 ROW_GROUP = 1 << 16
@@ -44,6 +42,7 @@ class ParquetSink(DeltaSink):
         resume: SinkState | None = None,
         part_rows: int = PART_ROWS,
     ) -> None:
+        super().__init__()
         self._arrow = pyarrow()
         self._directory, self._part_rows = directory, part_rows
         self._variables = variables
@@ -63,19 +62,20 @@ class ParquetSink(DeltaSink):
         """What a state to resume from must agree with."""
         return {"output": "parts", "format": "parquet", "columns": delta_columns(variables, with_time)}
 
-    def write(self, deltas: Iterable[Delta]) -> int:
-        count = 0
-        deltas = iter(deltas)
-        while batch := list(islice(deltas, ROW_GROUP - len(self._columns[0]))):
-            self._gather(batch)
-            count += len(batch)
-            if len(self._columns[0]) >= ROW_GROUP:
-                self._write_row_group()
-            if self._rows_in_part + len(self._columns[0]) >= self._part_rows:
-                self.flush()
-        return count
+    def _put(self, batch: list[Delta]) -> None:
+        values: list[list[Any]] = [[row.query for row in batch], [row.seq for row in batch], [row.op for row in batch]]
+        if self._with_time:
+            values.append([row.time or None for row in batch])
+        bindings = [fitting(self._variables, row.query, row.binding) for row in batch]
+        values += [[binding.get(name) for binding in bindings] for name in self._names]
+        for column, more in zip(self._columns, values, strict=True):
+            column += more
+        if len(self._columns[0]) >= ROW_GROUP:
+            self._write_row_group()
+        if self._rows_in_part >= self._part_rows:
+            self._finish_part()
 
-    def flush(self) -> None:
+    def _push(self) -> None:
         if self._columns[0]:
             self._write_row_group()
         if self._writer is not None:
@@ -117,20 +117,6 @@ class ParquetSink(DeltaSink):
             arrow.field(name, arrow.int64() if name == "seq" else arrow.string(), nullable=name not in FIXED_COLUMNS)
             for name in self._kind["columns"]
         )
-
-    def _gather(self, deltas: list[Delta]) -> None:
-        for row in deltas:
-            check_fits(self._variables, row.query, row.binding)
-        values: list[list[Any]] = [
-            [row.query for row in deltas],
-            [row.seq for row in deltas],
-            [row.op for row in deltas],
-        ]
-        if self._with_time:
-            values.append([row.time or None for row in deltas])
-        values += [[row.binding.get(name) for row in deltas] for name in self._names]
-        for column, more in zip(self._columns, values, strict=True):
-            column += more
 
     def _open_part(self) -> None:
         with doing(f"write {self._temporary_path()}"):

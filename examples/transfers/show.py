@@ -1,0 +1,23 @@
+"""Reads deltas (JSON Lines) on standard input and shows each as one short line, as it comes."""
+
+import json
+import sys
+
+SHAPES = {
+    "ring": "ring   {a} → {b} → {c} → {a}",
+    "mule": "mule   {mule}",
+    "alarm": "ALARM  money goes to a suspect account and comes back",
+}
+
+
+def main() -> None:
+    colours = {"+": "\x1b[32m", "-": "\x1b[31m"} if sys.stdout.isatty() else {}
+    for line in sys.stdin:
+        delta = json.loads(line)
+        names = {name: term["value"].rsplit("/", 1)[-1] for name, term in delta["binding"].items()}
+        op, reset = delta["op"], "\x1b[0m" if colours else ""
+        print(f"{colours.get(op, '')}{delta['seq']:>5}  {op} {SHAPES[delta['query']].format(**names)}{reset}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
