@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from deltastar import __version__
 from deltastar.errors import DeltastarError, QueryError, UnknownQueryError, UsageError
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    commands: argparse._SubParsersAction[Any],
     name: str,
     command: Callable[[argparse.Namespace], int],
     help: str,
@@ -145,7 +145,7 @@ def _add_queries_and_updates(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
     parser = _add_command(
         commands,
         "run",
@@ -169,7 +169,7 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     add("--progress", action="store_true", default=None, help="show progress also where standard error is no terminal")
 
 
-def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_explain(commands: argparse._SubParsersAction[Any]) -> None:
     parser = _add_command(
         commands,
         "explain",
@@ -181,7 +181,7 @@ def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--format", choices=("text", "json", "svg", "mermaid"), default="text", help="default: text")
 
 
-def _add_answers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_answers(commands: argparse._SubParsersAction[Any]) -> None:
     parser = _add_command(
         commands,
         "answers",
@@ -197,7 +197,7 @@ def _add_answers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--format", choices=("srj", "csv", "tsv", "table"), default="table", help="default: table")
 
 
-def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_verify(commands: argparse._SubParsersAction[Any]) -> None:
     parser = _add_command(
         commands,
         "verify",

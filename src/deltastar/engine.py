@@ -178,7 +178,7 @@ class Engine:
             self._reject(event, on_malformed)
         if not isinstance(event, Update):
             return []
-        row = (event.subject, event.predicate, event.object)
+        row = event[1:4]
         targets = self._targets(row)
         return [] if targets is None or self._graph.holds(row) else self._change(INSERT, row, targets, "")
 
@@ -227,22 +227,22 @@ class Engine:
 
     def _update(self, update: Update) -> list[Delta]:
         self._count_message()
-        row = (update.subject, update.predicate, update.object)
+        row = update[1:4]
         targets = self._targets(row)
         if targets is None:
             return []
         self.statistics.relevant += bool(targets)
         transaction = self._transaction
         if transaction is None or not self._by_transaction:
-            if not self._is_effective(update.op, row, self._graph.holds(row)):
+            if not self._is_effective(update[0], row, self._graph.holds(row)):
                 return []
             if transaction is not None:
-                transaction.changes.append((update.op, row))
-                transaction.time = update.time
-            return self._change(update.op, row, targets, update.time)
+                transaction.changes.append((update[0], row))
+                transaction.time = update[4]
+            return self._change(update[0], row, targets, update[4])
         present = transaction.presence.get(row)
-        if self._is_effective(update.op, row, self._graph.holds(row) if present is None else present):
-            transaction.presence[row], transaction.time = update.op == INSERT, update.time
+        if self._is_effective(update[0], row, self._graph.holds(row) if present is None else present):
+            transaction.presence[row], transaction.time = update[0] == INSERT, update[4]
         return []
 
     def _targets(self, row: Row) -> Targets | None:

@@ -200,8 +200,8 @@ class _Stop:
         try:
             yield
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            for handled, handler in before.items():
+                signal.signal(handled, handler)
 
     def interruptible(self, stream: Stream) -> Iterator[Any]:
         """The stream's batches, until a stop is asked for."""

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from deltastar.rdf.dictionary import NO_ID, Dictionary
 from deltastar.rdf.terms import Term
 
-Row = tuple[Term, Term, Term]
+Row = tuple[str, str, str]
+"""A triple as canonical texts."""
 IdTriple = tuple[int, int, int]
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from deltastar.rdf.terms import Term
 from deltastar.rdf.update import DELETE, INSERT
 
-Row = tuple[Term, Term, Term]
+Row = tuple[str, str, str]
+"""A triple as canonical texts."""
 Change = tuple[str, Row]
 
 

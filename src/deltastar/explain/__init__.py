@@ -32,7 +32,18 @@ def explain(plan: Plan, format: str = "text") -> str:
 
     >>> from deltastar.plan.decompose import make_plan
     >>> from deltastar.query.parse import parse_query
-    >>> print(explain(make_plan(parse_query("ASK { <urn:a> <urn:p> <urn:b> }"))))
+    >>> print(explain(make_plan(parse_query("SELECT * { ?x a <urn:C> ; <urn:p> <urn:b> }"))))
+    simple-var-centric-star query: one variable, and constants around it
+    ├── variables: ?x
+    ├── answers: set; every variable is shown, so each answer is there once
+    ├── component: simple-star; one variable and its constants
+    │   ├── patterns
+    │   │   ├── 1  ?x a <urn:C>
+    │   │   └── 2  ?x <urn:p> <urn:b>
+    │   └── star around ?x
+    └── bounds (|Q|: patterns, n: nodes of the data)
+        ├── update: O(|Q|)
+        └── space:  O(n): one match state a candidate centre
     """
     if format not in FORMATS:
         raise UsageError(f"{format!r} is not a format of explain; use one of {', '.join(FORMATS)}")

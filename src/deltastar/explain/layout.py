@@ -55,7 +55,7 @@ def pack(sizes: Sequence[Size], gap: float) -> tuple[list[Point], Size]:
     """The upper left corners of boxes put together without much waste, and the size of the whole.
 
     >>> pack([Size(30, 20), Size(10, 10), Size(10, 5)], gap=5)
-    ([0j, (35+0j), (35+15j)], Size(width=45, height=20))
+    ([0j, (35+0j), (35+15j)], Size(width=45.0, height=20.0))
     """
     widest = max(size.width for size in sizes)
     area = sum((size.width + gap) * (size.height + gap) for size in sizes)
@@ -68,7 +68,8 @@ def _pack_within(sizes: Sequence[Size], gap: float, limit: float) -> tuple[list[
     """Each box goes as high as it can, right of or below one that is there."""
     placed: list[tuple[Point, Size]] = []
     for size in sizes:
-        spots = [0j]
+        below = max((corner.imag + other.height + gap for corner, other in placed), default=0.0)
+        spots = [0j, complex(0, below)]
         for corner, other in placed:
             spots.append(complex(corner.real + other.width + gap, corner.imag))
             spots.append(complex(corner.real, corner.imag + other.height + gap))

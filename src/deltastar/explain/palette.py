@@ -44,7 +44,7 @@ def tint(colour: str, share: float = 0.2) -> str:
     """The colour mixed with white; `share` is how much of it stays.
 
     >>> tint("#0072B2", 0.5)
-    '#80B8D8'
+    '#80B9D9'
     """
     channels = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
     return "#" + "".join(f"{int(255 - (255 - channel) * share + 0.5):02X}" for channel in channels)

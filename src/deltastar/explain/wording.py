@@ -26,9 +26,9 @@ SEMANTICS = {
     Semantics.ASK: "the empty row is there while there is an embedding",
 }
 UNITS = {
-    "|Q|": "patterns of the query",
-    "n": "nodes of the graph",
-    "m": "triples that match a pattern",
+    "|Q|": "patterns",
+    "n": "nodes of the data",
+    "m": "triples that match",
     "|delta|": "answers gained or lost",
 }
 

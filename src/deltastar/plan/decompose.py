@@ -165,22 +165,28 @@ def classify_component(patterns: Sequence[TriplePattern], members: Sequence[int]
 def is_acyclic(edges: Iterable[frozenset[Variable]]) -> bool:
     """Whether a hypergraph is alpha-acyclic: ear removal (Graham; Yu and Ozsoyoglu) leaves nothing.
 
-    Two patterns over the same two variables are one edge here, and no cycle: either can be checked at the
-    other.
+    Two patterns over the same two variables are one edge here, and no cycle: either can be checked at the other.
     """
-    remaining = set(edges)
-    while True:
-        seen_in: dict[Variable, int] = {}
-        for edge in remaining:
-            for variable in edge:
-                seen_in[variable] = seen_in.get(variable, 0) + 1
-        shrunk = {frozenset(variable for variable in edge if seen_in[variable] > 1) for edge in remaining}
-        kept = {edge for edge in shrunk if edge and not any(edge < other for other in shrunk)}
-        if not kept:
-            return True
-        if kept == remaining:
-            return False
-        remaining = kept
+    remaining = {number: set(edge) for number, edge in enumerate(set(edges))}
+    holders: dict[Variable, set[int]] = {}
+    for number, edge in remaining.items():
+        for variable in edge:
+            holders.setdefault(variable, set()).add(number)
+    waiting = list(remaining)
+    while waiting:
+        number = waiting.pop()
+        edge = remaining.get(number, set())
+        edge -= {variable for variable in edge if len(holders[variable]) == 1}
+        if edge:
+            rarest = min(edge, key=lambda variable: len(holders[variable]))
+            if not any(edge <= remaining[other] for other in holders[rarest] if other != number):
+                continue
+        for variable in edge:
+            holders[variable].discard(number)
+            if len(holders[variable]) == 1:  # only now can the edge that still holds it become an ear
+                waiting += holders[variable]
+        remaining.pop(number, None)
+    return not remaining
 
 
 def classify_query(components: Sequence[Component]) -> QueryClass:

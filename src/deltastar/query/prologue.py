@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from deltastar.errors import QuerySyntaxError, TermError
 from deltastar.query.algebra import Node, Variable
-from deltastar.query.tokens import Kind, Token, significant, tokenize
-from deltastar.rdf.terms import IRI, UCHAR, Literal, unescape
+from deltastar.query.tokens import Kind, Token, tokenize
+from deltastar.rdf.grammar import UCHAR, unescape
+from deltastar.rdf.terms import IRI, Literal
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -55,7 +56,7 @@ class Prologue(NamedTuple):
                 raise token.error(f"prefix '{prefix}:' is not declared; begin with PREFIX {prefix}: <{known}>")
             return _checked(token, self.prefixes[prefix] + _NAME_ESCAPE.sub(r"\1", local))
         value = _decode(token, token.text[1:-1])
-        if ":" in value and _REFERENCE.fullmatch(value)["scheme"]:  # type: ignore[index]
+        if _parts(value)["scheme"] is not None:
             return _checked(token, value)
         if not self.base:
             raise token.error(f"{token} is a relative IRI; begin with BASE <…>, or write it in full")
@@ -97,19 +98,20 @@ class Prologue(NamedTuple):
 
 def read_prologue(tokens: Sequence[Token], base: str = "") -> tuple[Prologue, int]:
     """The BASE and PREFIX declarations that open a query, and the index of the first token after them."""
-    prologue, index = Prologue(base, {}), 0
+    prefixes: dict[str, str] = {}
+    prologue, index = Prologue(base, prefixes), 0
     while index < len(tokens) and tokens[index].keyword in ("BASE", "PREFIX"):
         keyword, index = tokens[index], index + 1
-        prefix = None
+        name = None
         if keyword.keyword == "PREFIX":
             name = _expect(tokens, index, keyword, lambda token: token.kind is Kind.PNAME and token.text[-1] == ":")
-            prefix, index = _decode_name(name)[:-1], index + 1
+            index += 1
         iri = prologue.iri(_expect(tokens, index, keyword, lambda token: token.kind is Kind.IRI))
         index += 1
-        if prefix is None:
+        if name is None:
             prologue = prologue._replace(base=iri)
         else:
-            prologue = prologue._replace(prefixes={**prologue.prefixes, prefix: iri})
+            prefixes[_decode_name(name)[:-1]] = iri
     return prologue, index
 
 
@@ -120,16 +122,15 @@ def resolve(base: str, reference: str) -> str:
     'http://ex/c#d'
     """
     ours, theirs = _parts(reference), _parts(base)
+    authority, path, query = theirs["authority"], theirs["path"] or "", ours["query"]
     if ours["scheme"] is not None:
         return reference
     if ours["authority"] is not None:
-        authority, path, query = ours["authority"], _remove_dots(ours["path"] or ""), ours["query"]
+        authority, path = ours["authority"], _remove_dots(ours["path"] or "")
     elif ours["path"]:
-        authority, query = theirs["authority"], ours["query"]
         path = _remove_dots(_merged(theirs, ours["path"]))
-    else:
-        authority, path = theirs["authority"], theirs["path"] or ""
-        query = theirs["query"] if ours["query"] is None else ours["query"]
+    elif query is None:
+        query = theirs["query"]
     return (
         f"{theirs['scheme']}:"
         + (f"//{authority}" if authority is not None else "")
@@ -153,23 +154,16 @@ def _merged(base: Mapping[str, str | None], path: str) -> str:
 
 
 def _remove_dots(path: str) -> str:
+    """Section 5.2.4."""
+    root = "/" if path.startswith("/") else ""
     kept: list[str] = []
-    *directories, last = path.split("/")
-    for segment in [*directories, "" if last in (".", "..") else last]:
-        kept.append(segment)
-    del kept[:]
-    rooted = path.startswith("/")
-    segments = path.split("/")[1:] if rooted else path.split("/")
-    for position, segment in enumerate(segments):
-        is_last = position == len(segments) - 1
+    segments = path.removeprefix("/").split("/")
+    for segment in segments:
         if segment == "..":
             del kept[-1:]
         elif segment != ".":
             kept.append(segment)
-            continue
-        if is_last:
-            kept.append("")
-    return ("/" if rooted else "") + "/".join(kept)
+    return root + "/".join(kept) + ("/" if kept and segments[-1] in (".", "..") else "")
 
 
 def _expect(tokens: Sequence[Token], index: int, keyword: Token, is_right: Callable[[Token], bool]) -> Token:
@@ -218,6 +212,3 @@ def read_base(base: str) -> str:
         return IRI(base).value
     except TermError as fault:
         raise QuerySyntaxError(f"the base IRI is no good: {fault.reason}") from None
-
-
-__all__ = ["RDF", "XSD", "Prologue", "read_base", "read_prologue", "resolve", "significant"]

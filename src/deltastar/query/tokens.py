@@ -2,8 +2,8 @@
 
 Text comes in, tokens go out; put end to end, they are the text again. One compiled regular expression does it,
 after the terminals of the SPARQL 1.1 grammar (section 19.8), in time linear in the text up to the first fault. What
-begins no token becomes a `FAULT` of one character, and `describe_fault` says what is wrong there. Keywords are bare words, so
-`?optional`, `ex:optional`, `"OPTIONAL"` and comments are none.
+begins no token becomes a `FAULT` of one character, and `describe_fault` says what is wrong there. Keywords are bare
+words, so `?optional`, `ex:optional`, `"OPTIONAL"` and comments are none.
 
     >>> [token.text for token in significant(tokenize("ASK { ?x a ex:optional } # OPTIONAL"))]
     ['ASK', '{', '?x', 'a', 'ex:optional', '}']
@@ -17,7 +17,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from deltastar.errors import QuerySyntaxError
-from deltastar.rdf.terms import UCHAR
+from deltastar.rdf.grammar import IRI_CHARS, UCHAR, clip, iri_fault
 
 _BASE = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
@@ -26,7 +26,6 @@ _BASE = (
 _START = _BASE + "_"
 _MARKS = "\u00b7\u0300-\u036f\u203f-\u2040"
 _CHARS = _START + "0-9" + _MARKS + "-"
-_IRI_CHARS = r"[^\x00-\x20<>\"{}|^`\\]"
 
 # A dot belongs to a name only when more of the name follows; possessive repeats keep every match linear.
 _PREFIX = rf"(?:[{_BASE}]|{UCHAR})(?:[{_CHARS}]|{UCHAR}|\.++(?=[{_CHARS}]|{UCHAR}))*+"
@@ -57,7 +56,7 @@ class Kind(Enum):
 _TERMINALS = {
     Kind.SPACE: r"[ \t\r\n]++",
     Kind.COMMENT: r"#[^\r\n]*+",
-    Kind.IRI: rf"<(?:{_IRI_CHARS}|{UCHAR})*+>",
+    Kind.IRI: rf"<(?:{IRI_CHARS}|{UCHAR})*+>",
     Kind.STRING: r'"""(?:[^"\\]|\\.|"(?!""))*+"""'
     r"|'''(?:[^'\\]|\\.|'(?!''))*+'''"
     r'|"(?!"")(?:[^"\\\r\n]|\\[^\r\n])*+"'
@@ -77,7 +76,6 @@ _BARE_TOKEN = re.compile(_TOKEN.pattern.replace(f"|(?P<pname>{_TERMINALS[Kind.PN
 _PREFIX_RUN = re.compile(_PREFIX)
 _KIND = {kind.value: kind for kind in Kind}
 _NEWLINE = re.compile(r"\r\n?|\n")
-_IRI_START = re.compile(rf"<(?:{_IRI_CHARS}|{UCHAR})*+")
 
 
 class Token(NamedTuple):
@@ -99,11 +97,11 @@ class Token(NamedTuple):
 
     def error(self, reason: str, offset: int = 0) -> QuerySyntaxError:
         """A syntax error at this token, or `offset` characters into it."""
-        line, column = _advance(self.line, self.column, self.text[:offset])
+        line, column = advance(self.line, self.column, self.text[:offset])
         return QuerySyntaxError(reason, line, column)
 
     def __str__(self) -> str:
-        text = self.text if len(self.text) <= 40 else self.text[:39] + "…"
+        text = clip(self.text)
         return text if self.kind in (Kind.STRING, Kind.IRI) and text.isprintable() else repr(text)
 
 
@@ -119,7 +117,7 @@ def tokenize(text: str) -> Iterator[Token]:
             bare_until = run.end()
         start = match.end()
         if kind in (Kind.SPACE, Kind.STRING, Kind.FAULT):
-            line, column = _advance(line, column, piece)
+            line, column = advance(line, column, piece)
         else:
             column += len(piece)
 
@@ -138,14 +136,18 @@ def describe_fault(text: str, fault: Token) -> QuerySyntaxError:
         hint = "" if long else f"; a string over several lines needs {fault.text * 3}"
         return fault.error(f"a string is not closed: {quote} is missing{hint}")
     if fault.text == "<":
-        end = _IRI_START.match(text, start).end()  # type: ignore[union-attr]
-        if end == len(text) or text[end] in "\r\n":
-            return fault.error("an IRI is not closed: '>' is missing")
-        rest = Token(Kind.FAULT, text[start : end + 1], fault.line, fault.column)
-        if text[end] == "\\":
-            return rest.error("bad escape in an IRI; only \\uXXXX and \\UXXXXXXXX are allowed", end - start)
-        return rest.error(f"{text[end]!r} is not allowed in an IRI; percent-encode it", end - start)
+        why = iri_fault(text, start)
+        end = why.column - 1
+        return fault._replace(text=text[start:end]).error(why.reason, end - start)
     return fault.error(f"{fault.text!r} does not belong in a query here")
+
+
+def advance(line: int, column: int, text: str) -> tuple[int, int]:
+    """The place after this text, for one that begins here. CR, LF and CR LF end a line."""
+    end = 0
+    for newline in _NEWLINE.finditer(text):
+        line, column, end = line + 1, 1, newline.end()
+    return line, column + len(text) - end
 
 
 def _offset(text: str, token: Token) -> int:
@@ -153,11 +155,3 @@ def _offset(text: str, token: Token) -> int:
     for _ in range(token.line - 1):
         start = _NEWLINE.search(text, start).end()  # type: ignore[union-attr]
     return start + token.column - 1
-
-
-def _advance(line: int, column: int, text: str) -> tuple[int, int]:
-    """The place after this text, for one that begins here. CR, LF and CR LF end a line."""
-    end = 0
-    for newline in _NEWLINE.finditer(text):
-        line, column, end = line + 1, 1, newline.end()
-    return line, column + len(text) - end

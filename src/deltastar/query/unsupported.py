@@ -49,8 +49,8 @@ _KEYWORDS = {
     "DEFINE": ("", "leave it out"),
     "VERSION": ("", "leave it out; this is SPARQL 1.1"),
 }
-_UPDATES = frozenset("INSERT DELETE LOAD CLEAR CREATE DROP COPY MOVE ADD WITH".split())
-_AGGREGATES = frozenset("COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT".split())
+_UPDATES = frozenset(["INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH"])
+_AGGREGATES = frozenset(["COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT"])
 _FIXED_LENGTH = "write a path of fixed length, such as p/p"
 _PATH_OPERATORS = {
     "|": "register each alternative as a query of its own",

@@ -33,9 +33,8 @@ def answer_paths(dest: str, names: Iterable[str]) -> dict[str, str]:
     directory = dest.rstrip("/") or "/"
     check_parent(directory)
     if os.path.exists(directory) and not os.path.isdir(directory):
-        raise UsageError(
-            f"{directory} is a file, and the answers of {len(names)} queries need a directory; give another name"
-        )
+        need = f"the answers of {len(names)} queries need a directory" if len(names) > 1 else "a directory is needed"
+        raise UsageError(f"{directory} is a file, and {need}; give another name")
     extension = format if format in FILE_FORMATS else "srj"
     return {name: os.path.join(directory, f"{file_name(name)}.{extension}") for name in names}
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from deltastar.delta import ADDED, REMOVED
 from deltastar.errors import RowError, TermError
-from deltastar.rdf.terms import term, unescape
+from deltastar.rdf.terms import Term, term, unescape
 from deltastar.sink.encode import FIXED_COLUMNS, RESERVED_COLUMNS, TIME_COLUMN
 from deltastar.sink.memo import Memo
 from deltastar.sink.parquet import pyarrow
@@ -37,6 +37,7 @@ class _Table:
         self._fixed = len(FIXED_COLUMNS) + self._has_time
         self._names = [_name(column) for column in columns[self._fixed :]]
         self._rows: Memo[str, Row] = Memo(self._row)
+        self._terms: Memo[str, Term] = Memo(term)
         try:
             for name in self._names:
                 check_name(name)
@@ -65,7 +66,7 @@ class _Table:
         for name, cell in zip(self._names, text.split("\t"), strict=bool(self._names)):
             if cell:
                 try:
-                    binding[name] = term(cell)
+                    binding[name] = self._terms[cell]
                 except TermError as error:
                     raise ValueError(f"{name}: {error}") from None
         return row_of(binding)

@@ -22,12 +22,16 @@ _LINE = re.compile(
     rb'(?:,"time":"([^"\\]*)")?,"binding":(\{.*\})\}\s*'
 )
 _OPS = {b"+": ADDED, b"-": REMOVED}
+_PAIR = re.compile(
+    rb'"([A-Za-z0-9_]+)":(\{"type":"[a-z]+","value":"(?:[^"\\]|\\.)*"(?:,"(?:xml:lang|datatype)":"[^"\\]*")?\})(,|\}$)'
+)
+_PAIR_MARKS = len(b'"":,')
 
 
 def read_jsonl(stream: BinaryIO, source: str) -> Iterator[Record]:
     match_line, ops = _LINE.fullmatch, _OPS
     queries: Memo[bytes, str] = Memo(_query_of_json)
-    rows: Memo[bytes, Row] = Memo(_row_of_json)
+    rows: Memo[bytes, Row] = Memo(_Rows().row)
     for number, line in enumerate(stream, 1):
         if match := match_line(line):
             query, seq, op, time, binding = match.groups()
@@ -80,8 +84,18 @@ def _query_of_json(text: bytes) -> str:
     return cast(str, json.loads(text.decode()))
 
 
-def _row_of_json(text: bytes) -> Row:
-    return _row_of_json_binding(json.loads(text.decode()))
+class _Rows:
+    """Rows from the JSON text of bindings; terms met lately are not parsed again."""
+
+    def __init__(self) -> None:
+        self._terms: Memo[bytes, Term] = Memo(lambda text: _term_of_json(json.loads(text.decode())))
+
+    def row(self, text: bytes) -> Row:
+        pairs = _PAIR.findall(text, 1)
+        size = 1 + sum([len(name) + len(term) + _PAIR_MARKS for name, term, _ in pairs])
+        if size != len(text) or len(pairs) < 1:
+            return _row_of_json_binding(json.loads(text.decode()))
+        return row_of({name.decode(): self._terms[term] for name, term, _ in pairs})
 
 
 def _row_of_json_binding(binding: dict[str, Any]) -> Row:

@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import sys
+from contextlib import suppress
 from typing import IO
 
 from deltastar.delta import Delta
@@ -221,16 +222,17 @@ class StdoutSink(DeltaSink):
                 output.write(utf8(text))
                 if flush:
                     output.flush()
-        except BrokenPipeError:
+        except OSError:
             _drop_stdout()
             raise
 
 
 def _drop_stdout() -> None:
-    """After the reader is gone: what is still buffered goes nowhere, instead of failing again at shutdown."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    """After a failure: what is still buffered goes nowhere, instead of failing again when the interpreter ends."""
+    with suppress(OSError):  # a stdout without a descriptor cannot fail like this
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def part_name(part: int, format: str) -> str:

@@ -13,7 +13,7 @@ from typing import TypeVar
 _K = TypeVar("_K", str, bytes)
 _V = TypeVar("_V")
 
-_ENTRY_OVERHEAD = 200
+_ENTRY_OVERHEAD = 300
 """Bytes that an entry takes beside its text, about."""
 
 
@@ -25,7 +25,7 @@ class Memo(dict[_K, _V]):
     4
     """
 
-    def __init__(self, function: Callable[[_K], _V], limit_bytes: int = 64 << 20) -> None:
+    def __init__(self, function: Callable[[_K], _V], limit_bytes: int = 32 << 20) -> None:
         super().__init__()
         self._function: Callable[[_K], _V] = function
         self._limit_bytes = self._room = limit_bytes

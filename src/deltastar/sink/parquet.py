@@ -14,7 +14,7 @@ from typing import Any
 from deltastar.delta import Delta
 from deltastar.errors import CheckpointError, UsageError
 from deltastar.sink.base import DeltaSink, SinkState, doing, sync_directory
-from deltastar.sink.encode import FIXED_COLUMNS, Variables, all_variables, fitting, delta_columns
+from deltastar.sink.encode import FIXED_COLUMNS, Variables, all_variables, delta_columns, fitting
 from deltastar.sink.files import part_name, prepare_directory
 
 ROW_GROUP = 1 << 16

@@ -8,8 +8,8 @@ so counting rows costs little when a repeated row is the same object.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from deltastar.rdf.terms import Term, of_canonical
@@ -37,10 +37,16 @@ class Record(NamedTuple):
 
 def row_of(binding: Mapping[str, Term]) -> Row:
     """The row of a binding. Raises `ValueError` for a name that no variable can have."""
-    for name in binding:
+    names, in_order = _checked(tuple(binding))
+    return Row("\t".join([name + " " + binding[name] for name in in_order]), names)
+
+
+@lru_cache
+def _checked(names: tuple[str, ...]) -> tuple[tuple[str, ...], list[str]]:
+    """One tuple for all equal ones, so that comparing them is quick; and the names sorted."""
+    for name in names:
         check_name(name)
-    names = tuple(sys.intern(name) for name in binding)
-    return Row("\t".join(sorted(f"{name} " + binding[name] for name in names)), names)
+    return names, sorted(names)
 
 
 def binding_of(text: str) -> dict[str, Term]:
