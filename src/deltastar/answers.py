@@ -80,12 +80,10 @@ class _Tally:
                     f"{file}: line {line}: query {printable(query)!r} loses {_shown(row)} more often than it gains it; "
                     "the deltas are incomplete or damaged"
                 )
-        if not self.variables:
-            return AnswerTable.ask("" in self.counts)
         rows = []
         for row, count in self.counts.items():
             rows += [binding_of(row)] * count
-        return AnswerTable(tuple(self.variables), rows)
+        return AnswerTable(tuple(self.variables), rows, not self.variables, bool(rows and not self.variables))
 
 
 def _add_up(records: Iterable[Record], file: str, query: str | None, cut: _Cut, tallies: dict[str, _Tally]) -> None:

@@ -114,7 +114,16 @@ def test_time_is_written_where_there_is_one(tmp_path: Path, format: str, expecte
     assert (tmp_path / "out").read_bytes().decode() == expected
 
 
-NASTY = ['quo"te', "line\nbreak\r\n", "tab\t", "nul\0 esc\x1b del\x7f", "🎉 caf\u00e9 \u2028 \u0085", "=cmd()", "a,b", "\\"]
+NASTY = [
+    'quo"te',
+    "line\nbreak\r\n",
+    "tab\t",
+    "nul\0 esc\x1b del\x7f",
+    "🎉 caf\u00e9 \u2028 \u0085",
+    "=cmd()",
+    "a,b",
+    "\\",
+]
 
 
 @pytest.mark.parametrize("text", [*NASTY, "long" * 100_000])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -75,24 +76,22 @@ def of_oxigraph(value: Any) -> Term:
 @pytest.mark.parametrize("text", NASTY)
 def test_other_libraries_read_the_same_terms(text: str) -> None:
     datatype = "http://ex/d"
-    rows = [{"x": IRI("http://ex/é"), "y": each} for each in (Literal(text), Literal(text, "en"), Literal(text, "", datatype))]
+    rows = [
+        {"x": IRI("http://ex/é"), "y": each}
+        for each in (Literal(text), Literal(text, "en"), Literal(text, "", datatype))
+    ]
     table = AnswerTable(("x", "y"), rows)
     expected = sorted((row["x"], row["y"]) for row in rows)
     srj = render(table, "srj")
     solutions = pyoxigraph.parse_query_results(srj, format=pyoxigraph.QueryResultsFormat.JSON)
     assert [variable.value for variable in solutions.variables] == ["x", "y"]
     assert sorted((of_oxigraph(row["x"]), of_oxigraph(row["y"])) for row in solutions) == expected
-    by_rdflib = Result.parse(source=_file(srj), format="json")
+    by_rdflib = Result.parse(source=io.BytesIO(srj.encode()), format="json")
     assert sorted((term(row[0]), term(row[1])) for row in by_rdflib) == expected
     tsv = pyoxigraph.parse_query_results(render(table, "tsv"), format=pyoxigraph.QueryResultsFormat.TSV)
     assert sorted((of_oxigraph(row["x"]), of_oxigraph(row["y"])) for row in tsv) == expected
-    plain = Result.parse(source=_file(render(table, "csv")), format="csv")
-    if text and "\r" not in text:
-        assert {str(row[1]) for row in plain} == {text}
-
-
-def _file(text: str) -> Any:
-    return io.BytesIO(text.encode())
+    plain = list(csv.reader(io.StringIO(render(table, "csv"), newline="")))  # rdflib's would split at U+0085
+    assert plain == [["x", "y"]] + 3 * [["http://ex/é", text]]
 
 
 def test_boolean_results_are_read_by_another_library() -> None:
@@ -119,8 +118,7 @@ def test_a_table_is_cut_only_when_it_must_be() -> None:
     long = Literal("x" * 300)
     wide = AnswerTable(("a", "b"), [{"a": A, "b": long}, {"a": A, "b": Literal("short")}])
     lines = render(wide, "table", width=60).splitlines()
-    assert lines[2] == f'<http://ex/a>  "{"x" * 43}…'
-    assert lines[3] == '<http://ex/a>  "short"'
+    assert lines[2:4] == ['<http://ex/a>  "short"', f'<http://ex/a>  "{"x" * 43}…']
     assert max(map(len, lines)) == 60
     assert str(long) in render(wide, "table", width=400)
     assert all(len(line) <= 26 for line in render(wide, "table", width=10).splitlines())

@@ -74,7 +74,7 @@ def test_resume_without_rejects_needs_no_file(tmp_path: Path) -> None:
 
 
 def test_refusals(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the directory .*/no does not exist; create it first"):
+    with pytest.raises(UsageError, match=r"the directory .*/no does not exist; create it first"):
         open_rejects(f"{tmp_path}/no/r.jsonl")
     with pytest.raises(UsageError, match="is a directory; give a file for the rejected rows"):
         open_rejects(str(tmp_path))

@@ -50,8 +50,11 @@ _ROWS = {
 }
 _STRIDE = 7  # what `split` gives a row: nothing, and the six groups
 _OP = {"A": INSERT, "D": DELETE, "": INSERT, None: INSERT}
-_FREQUENT = {"": None, "TX .": Mark.BEGIN, "TC .": Mark.COMMIT, "TA .": Mark.ABORT}
-_FREQUENT_BY_SYNTAX = {Syntax.PATCH: _FREQUENT, Syntax.NTRIPLES: {"": None}, Syntax.NQUADS: {"": None}}
+_FREQUENT: dict[Syntax, dict[str, Mark | None]] = {
+    Syntax.PATCH: {"": None, "TX .": Mark.BEGIN, "TC .": Mark.COMMIT, "TA .": Mark.ABORT},
+    Syntax.NTRIPLES: {"": None},
+    Syntax.NQUADS: {"": None},
+}
 _LINES = re.compile(rb"([^\r\n]*+)(?:\n|\r\n?+|\Z)")
 
 
@@ -95,7 +98,7 @@ def _scan_text(text: str, source: str, line: int, syntax: Syntax) -> Scan:
     others = flat[6:end:_STRIDE]
     if others.count(None) == lines:
         return Scan(events, lines, named_graphs)  # type: ignore[arg-type]
-    frequent = _FREQUENT_BY_SYNTAX[syntax]
+    frequent = _FREQUENT[syntax]
     for index, other in enumerate(others):
         if other is not None:
             if other in frequent:

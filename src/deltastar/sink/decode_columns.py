@@ -68,7 +68,7 @@ class _Table:
                 try:
                     binding[name] = self._terms[cell]
                 except TermError as error:
-                    raise ValueError(f"{name}: {error}") from None
+                    raise ValueError(f"?{name}: {error.reason}") from None
         return row_of(binding)
 
 
@@ -170,7 +170,7 @@ def _spark_record(columns: Sequence[str], source: str) -> Callable[[Sequence[Any
         try:
             row = row_of({name: term(text) for name, text in binding if text is not None})
         except ValueError as error:
-            raise RowError(f"the row is not a delta: {error}", 1, number, source) from None
+            raise RowError(f"the line is not a delta: {error}", 1, number, source) from None
         return Record(query, seq, op, row, "", number)
 
     return record

@@ -49,7 +49,7 @@ def _record_of_json(line: bytes, number: int, source: str) -> Record:
         value = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise RowError("the line is not UTF-8", error.start + 1, number, source) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         column = getattr(error, "colno", 1)
         cut = "" if line.endswith(b"\n") else ", and its end is missing: writing it may have been interrupted"
         raise RowError(
@@ -106,6 +106,8 @@ def _term_of_json(value: Any) -> Term:
     """The term that a SPARQL JSON results object stands for."""
     if not isinstance(value, dict) or not isinstance(value.get("value"), str):
         raise ValueError(f"{json.dumps(value)[:80]} is not a term")
+    if not all(isinstance(part, str) for part in value.values()):
+        raise ValueError(f"{json.dumps(value)[:80]} is not a term; its parts must be strings")
     kind, text = value.get("type"), value["value"]
     try:
         if kind == "uri":
@@ -114,6 +116,6 @@ def _term_of_json(value: Any) -> Term:
             return BlankNode(text)
         if kind in ("literal", "typed-literal"):
             return Literal(text, language=value.get("xml:lang", ""), datatype=value.get("datatype", ""))
-    except (TermError, TypeError) as error:
-        raise ValueError(f"{json.dumps(value)[:80]}: {error}") from None
+    except TermError as error:
+        raise ValueError(f"{json.dumps(value)[:80]}: {error.reason}") from None
     raise ValueError(f"{kind!r} is not a type of term; it is uri, literal or bnode")

@@ -38,7 +38,7 @@ class AnswerTable:
     @classmethod
     def ask(cls, boolean: bool) -> AnswerTable:
         """The answer of an ASK or ground query."""
-        return cls((), ({},) if boolean else (), True, boolean)
+        return cls((), [{}] if boolean else [], True, boolean)
 
 
 def render(table: AnswerTable, format: str, width: int = TABLE_WIDTH) -> str:
