@@ -38,7 +38,7 @@ def accumulate(path: str, query: str | None = None, at: str | None = None) -> di
     if query is None:
         return {name: tally.table(name) for name, tally in tallies.items()}
     if query not in tallies:
-        there = f"they hold {', '.join(tallies)}" if tallies else "they hold no query at all"
+        there = f"they hold {_names(tallies)}" if tallies else "they hold no query at all"
         raise UnknownQueryError(f"{path}: there are no deltas of a query {query!r}; {there}")
     return {query: tallies[query].table(query)}
 
@@ -50,7 +50,7 @@ def render_all(tables: Mapping[str, AnswerTable], format: str, width: int = TABL
     if not tables:
         return "(no deltas)\n" if format == "table" else render(AnswerTable((), ()), format)
     if format != "table":
-        raise UsageError(f"{format} holds the answers of one query; choose with --query from {', '.join(tables)}")
+        raise UsageError(f"{format} holds the answers of one query; choose with --query from {_names(tables)}")
     return "\n".join(f"{printable(name)}\n{render(table, format, width)}" for name, table in tables.items())
 
 
@@ -165,6 +165,10 @@ def _instant(text: str) -> datetime:
     """The instant of an ISO 8601 time; one without a zone is in UTC."""
     value = datetime.fromisoformat(text)
     return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def _names(queries: Iterable[str]) -> str:
+    return printable(", ".join(queries))
 
 
 def _shown(row: str) -> str:

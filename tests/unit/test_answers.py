@@ -76,7 +76,8 @@ def test_answers_at_every_moment(tmp_path: Path, format: str, at: str | None) ->
 TERMS = st.sampled_from(
     [
         A, BlankNode("x.1"), IRI("http://ex/é\u0085\u2028"), Literal(""), Literal('q"\\'), Literal("a\n\r\tb"),
-        Literal("\0\x1b\x7f"),        Literal("🎉"), Literal("=cmd()"), Literal("a,b"), Literal("x", "en-gb"), Literal("x", "", "http://ex/d"),
+        Literal("\0\x1b\x7f"),
+        Literal("🎉"), Literal("=cmd()"), Literal("a,b"), Literal("x", "en-gb"), Literal("x", "", "http://ex/d"),
         Literal("long" * 40_000), Literal("<a>"), Literal("}},{"),
     ]
 )  # fmt: skip

@@ -1,0 +1,108 @@
+"""The documentation is true: every command and example in it is run, and shows what the text says it shows.
+
+In a fenced block `console`, a line `$ command` is run with bash in a directory that holds the repository's examples; the
+lines up to the next command are what it prints (standard output and standard error together), where `…` stands for any
+text, a line `…` for any lines. Blocks `python` of one document are run one after the other, like a session; the comment `# → text` at the
+end of a line is what that line's expression or print shows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib
+import io
+import os
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deltastar
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    path.relative_to(ROOT)
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
+)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SETUP_ONLY = ("make ", "git clone", "cd deltastar", "pip install", "xdg-open")
+"""Commands of a checkout: `make run` and `make test` are what CI itself runs."""
+
+
+def blocks(document: Path, kind: str) -> list[str]:
+    return [text for language, text in BLOCK.findall((ROOT / document).read_text(encoding="utf-8")) if language == kind]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    return tmp_path
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d, "console")], ids=str)
+def test_commands(document: Path, workspace: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    ran = 0
+    for block in blocks(document, "console"):
+        for command, expected in commands_of(block):
+            if command.startswith(SETUP_ONLY):
+                continue
+            result = subprocess.run(
+                ["bash", "-c", command], cwd=workspace, env=environment, text=True, timeout=120,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+            assert matches(expected, result.stdout), f"$ {command}\n{result.stdout}\n--- instead of\n{expected}"
+            ran += 1
+    assert ran or all(command.startswith(SETUP_ONLY) for block in blocks(document, "console") for command, _ in commands_of(block))
+
+
+def commands_of(block: str) -> list[tuple[str, str]]:
+    commands: list[tuple[str, str]] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            commands.append((line[2:], ""))
+        elif commands and commands[-1][0].endswith("\\"):
+            commands[-1] = (commands[-1][0][:-1] + line.strip().removeprefix("> "), "")
+        elif commands:
+            commands[-1] = (commands[-1][0], commands[-1][1] + line + "\n")
+    return commands
+
+
+def matches(expected: str, actual: str) -> bool:
+    pattern = re.escape(expected.rstrip("\n")).replace(r"…", "…")
+    pattern = re.sub(r"(?m)^…$", r"(?:.*\n)*?.*", pattern).replace("…", r"[^\n]*")
+    return re.fullmatch(pattern, actual.rstrip("\n")) is not None
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d, "python")], ids=str)
+def test_python_examples(document: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workspace)
+    namespace: dict[str, object] = {"__name__": "example"}
+    for block in blocks(document, "python"):
+        promised = [line.split("# → ", 1)[1].rstrip() for line in block.splitlines() if "# → " in line]
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            exec(compile(block, str(document), "exec"), namespace)
+        assert matches("\n".join(promised), shown.getvalue()), f"{shown.getvalue()} instead of {promised}"
+
+
+MODULES = [name for _, name, _ in pkgutil.walk_packages(deltastar.__path__, "deltastar.") if "__main__" not in name]
+
+
+@pytest.mark.parametrize("name", ["deltastar", *MODULES])
+def test_docstring_examples(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+LINK = re.compile(r"\[[^\]]+\]\(([^)#]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in LINK.findall((ROOT / document).read_text(encoding="utf-8")):
+        assert "://" in target or (ROOT / document).parent.joinpath(target).exists(), target
