@@ -18,9 +18,14 @@ A message says what was wrong, where, and what would be right.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class DeltastarError(Exception):
-    """Base of everything that deltastar raises on purpose."""
+    """Base of everything that deltastar raises on purpose. Pickles whole, so that it can come from another process."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revive, (type(self), self.args, self.__dict__)
 
 
 class QueryError(DeltastarError, ValueError):
@@ -82,3 +87,10 @@ class UnknownQueryError(DeltastarError, LookupError):
 
 class InvariantError(DeltastarError, AssertionError):
     """A bug in deltastar."""
+
+
+def _revive(kind: type[DeltastarError], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> DeltastarError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    error.__dict__.update(attributes)
+    return error

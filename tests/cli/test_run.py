@@ -149,8 +149,9 @@ def big_stream(path: Path, rows: int = 20_000) -> None:
     """A stream whose deltas keep coming, with a malformed row now and then."""
     with path.open("w") as file:
         for n in range(rows):
-            a, b = n % 97, (n * 31) % 89
-            file.write(f"{'D' if n % 3 == 2 else 'A'} <http://ex/{a}> <http://ex/to> <http://ex/{b}> .\n")
+            op, n_of_edge = ("D", n - 1) if n % 3 == 2 else ("A", n)
+            a, b = n_of_edge % 199, (n_of_edge * 31) % 211
+            file.write(f"{op} <http://ex/{a}> <http://ex/to> <http://ex/{b}> .\n")
             if n % 1000 == 999:
                 file.write(BAD)
 
@@ -158,6 +159,7 @@ def big_stream(path: Path, rows: int = 20_000) -> None:
 def test_a_killed_run_continues_and_ends_up_the_same(ring: Path) -> None:
     """SIGKILL at several moments; commits after every batch, batches of a few kilobytes."""
     big_stream(ring / "big.rdfp", 6000)
+    (ring / "path.rq").write_text("SELECT * { ?a <http://ex/to> ?b . ?b <http://ex/to> ?c }")
     driver = (
         "import sys, deltastar.pipeline as p, deltastar.rdf.source as s\n"
         "p._COMMIT_INTERVAL_S, p._COMMIT_SHARE = 0.0, 0\n"
@@ -166,7 +168,7 @@ def test_a_killed_run_continues_and_ends_up_the_same(ring: Path) -> None:
         "from deltastar.cli import main\n"
         "sys.exit(main())\n"
     )
-    arguments = ["run", "ring.rq", "--updates", "big.rdfp", "--quiet", "--deltas"]
+    arguments = ["run", "path.rq", "--updates", "big.rdfp", "--quiet", "--deltas"]
     command = [sys.executable, "-c", driver, *arguments]
     assert subprocess.run([*command, "whole.jsonl"], cwd=ring).returncode == 3
     kills = 0
@@ -184,7 +186,9 @@ def test_a_killed_run_continues_and_ends_up_the_same(ring: Path) -> None:
     else:
         pytest.fail("the run never came to its end")
     assert kills >= 2
-    assert (ring / "cut.jsonl").read_bytes() == (ring / "whole.jsonl").read_bytes()
+    cut, whole = lines(ring / "cut.jsonl"), lines(ring / "whole.jsonl")
+    assert [delta["seq"] for delta in cut] == [delta["seq"] for delta in whole]
+    assert sorted(map(json.dumps, cut)) == sorted(map(json.dumps, whole))  # within one seq the order is free
     rejects = [(ring / f"{name}.jsonl.rejects.jsonl").read_bytes() for name in ("cut", "whole")]
     assert rejects[0] == rejects[1]
 
@@ -220,15 +224,16 @@ def test_a_signal_ends_the_run_with_everything_on_disk(ring: Path, number: signa
         assert time.monotonic() < deadline, "deltas of a slow pipe must come without waiting for more"
         time.sleep(0.02)
     process.send_signal(number)
-    assert process.wait(20) == 130
-    said = process.stderr.read()
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
     assert "interrupted" in said
     assert "Traceback" not in said
 
 
 def test_a_closed_pipe_is_no_error(ring: Path) -> None:
     big_stream(ring / "big.rdfp")
-    command = f"{sys.executable} -m deltastar run ring.rq --updates big.rdfp --quiet | head -n 1"
+    (ring / "edge.rq").write_text("SELECT * { ?a <http://ex/to> ?b }")
+    command = f"{sys.executable} -m deltastar run edge.rq --updates big.rdfp --quiet | head -n 1"
     result = subprocess.run(["bash", "-c", command], cwd=ring, capture_output=True, text=True, timeout=120)
     assert len(result.stdout.splitlines()) == 1
     assert result.stderr == ""
@@ -239,7 +244,7 @@ def test_following_a_directory(ring: Path) -> None:
     rows = (ring / "up.rdfp").read_text().splitlines(keepends=True)
     (ring / "in" / "1.rdfp").write_text("".join(rows[:4]))
     command = [sys.executable, "-m", "deltastar", "run", "ring.rq", "--updates", "in", "--follow", "--deltas", "d.jsonl"]
-    process = subprocess.Popen(command, cwd=ring, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, cwd=ring, stderr=subprocess.DEVNULL)
     try:
         time.sleep(1.0)
         (ring / "in" / ".2.rdfp").write_text("".join(rows[4:]))

@@ -13,7 +13,9 @@ PACKAGE = ROOT / "src" / "deltastar"
 def layers() -> list[str]:
     """The modules and folders in reading order."""
     table = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("## The package")[1].split("## One update")[0]
-    return [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`([\w./]+)`", row)]
+    return [
+        name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`([\w./]+)`", row)
+    ]
 
 
 def place(module: str, order: list[str]) -> int:

@@ -164,7 +164,9 @@ def test_strict_names_the_message() -> None:
     engine = Engine(strict=True)
     engine.register(q("?x :p ?y"), "q")
     run(engine, "+ a q b")
-    with pytest.raises(deltastar.NoEffectError, match=r"message 2 inserts a triple that is there already: <http://ex/a>"):
+    with pytest.raises(
+        deltastar.NoEffectError, match=r"message 2 inserts a triple that is there already: <http://ex/a>"
+    ):
         run(engine, "+ a q b")
     with pytest.raises(deltastar.NoEffectError, match=r"message 3 deletes a triple that is not there"):
         run(engine, "- z q b")
@@ -264,5 +266,3 @@ def test_importing_deltastar_is_cheap() -> None:
 
     code = "import sys, deltastar; print([m for m in ('rdflib', 'pyoxigraph', 'pyarrow', 'pyspark', 'numba') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltastar.query import tokens as module
 from deltastar.query.tokens import Kind, Token, advance, describe_fault, significant, tokenize
 
 
@@ -185,7 +183,3 @@ def test_time_is_linear_up_to_the_first_fault(piece: str) -> None:
         if token.kind is Kind.FAULT:
             break
     assert time.process_time() - started < 3  # takes 0.1 s; quadratic ones take minutes
-
-
-def test_the_example() -> None:
-    assert doctest.testmod(module).failed == 0

@@ -65,5 +65,3 @@ def test_a_sound_engine_has_no_difference() -> None:
     for seed in range(50):
         case = random_case(seed)
         assert verify(case.queries, [], case.events, case.granularity) is None
-
-

@@ -15,9 +15,9 @@ _TERMS = (Kind.IRI, Kind.PNAME, Kind.VARIABLE, Kind.BLANK, Kind.STRING, Kind.NUM
 
 # What must come next, by state; a state that a statement may end in has no entry.
 _MISSING = {
-    "subject": "a subject",
     "verb": "a predicate",
     "step": "the next step of the path",
+    "verb-in-path": "the next step of the path",
     "path": "an object",
     "object": "an object",
     "item": "')'",
@@ -106,6 +106,8 @@ def _misplaced(state: str, token: Token, previous: Token) -> QuerySyntaxError:
         return token.error(f"{token} cannot stand here; {what}")
     if state == "after" and token.kind in _TERMS:
         return token.error(f"{token} cannot stand here; '.', ';' or ',' is missing before it")
+    if state == "subject":
+        return token.error(f"{token} cannot stand here; a triple pattern begins with its subject")
     if state in _MISSING:
         return token.error(f"{token} cannot stand here; {_MISSING[state]} is missing after {previous}")
     return token.error(f"{token} cannot stand in a triple pattern here")

@@ -111,6 +111,8 @@ def _track_bracket(token: Token, open_brackets: list[Token]) -> None:
     if token.is_mark("{", "[", "("):
         open_brackets.append(token)
     elif token.is_mark("}", "]", ")"):
+        if open_brackets[-1].text == "{" and token.text != "}":
+            raise token.error(f"{token} closes nothing")
         if open_brackets[-1].text != _CLOSES[token.text]:
             raise token.error(f"{token} cannot stand here; {_not_closed(open_brackets[-1])}")
         open_brackets.pop()

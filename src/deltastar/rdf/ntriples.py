@@ -20,17 +20,17 @@ from deltastar.rdf.grammar import IRI_CHARS, SCHEME
 from deltastar.rdf.rows import Row, Syntax, is_message
 from deltastar.rdf.update import DELETE, INSERT, Event, Malformed, Mark, Update
 
-__all__ = ["Scan", "Syntax", "decode_row", "malformed", "scan"]
+__all__ = ["Scan", "Syntax", "decode_row", "keep", "malformed", "scan"]
 
 BOM = b"\xef\xbb\xbf"
 KEPT_TEXT_BYTES = 1 << 20
 
 _IRI = rf"<{SCHEME}{IRI_CHARS}*+>"
-_BLANK = r"_:[A-Za-z0-9_][A-Za-z0-9_-]*+(?:\.++[A-Za-z0-9_-]++)*+(?![^\x00-\x7f])"
+_BLANK = r"_:[A-Za-z0-9_][A-Za-z0-9_-]*+(?:\.++[A-Za-z0-9_-]++)*+"
 _CHARS = "[ !#-\\[\\]-~\x80-\U0010ffff]*+"
 _STRING = rf'"{_CHARS}(?:\\[tbnrf"\\]{_CHARS})*+"'
 _DATATYPE = rf"\^\^(?!<http://www\.w3\.org/2001/XMLSchema#string>){_IRI}"
-_LITERAL = rf"{_STRING}(?:@[a-z]++(?:-[a-z0-9]++)*+(?![A-Za-z0-9-])|{_DATATYPE}|(?![@^]))"
+_LITERAL = rf"{_STRING}(?:@[a-z]++(?:-[a-z0-9]++)*+|{_DATATYPE})?"
 _S = r"[ \t]*+"
 _TRIPLE = rf"{_S}({_IRI}|{_BLANK}){_S}({_IRI}){_S}({_IRI}|{_LITERAL}|{_BLANK})"
 _GRAPH = rf"(?:{_S}({_IRI}|{_BLANK}))?"
@@ -156,10 +156,14 @@ def decode_row(row: bytes) -> tuple[str, tuple[int, str] | None]:
 
 
 def malformed(text: str, source: str, line: int, syntax: Syntax, column: int, reason: str) -> Malformed:
-    """The dead letter of a row. Of a very long row, the first part is kept."""
-    message = is_message(text, syntax)
+    """The dead letter of a row."""
+    kept, reason = keep(text, reason)
+    return Malformed(source, line, column, reason, kept, is_message(text, syntax))
+
+
+def keep(text: str, reason: str) -> tuple[str, str]:
+    """What a dead letter keeps of a text, the first MiB, and a reason that says so."""
     kept = text[:KEPT_TEXT_BYTES].encode()[:KEPT_TEXT_BYTES].decode(errors="ignore")
     if len(kept) < len(text):
-        reason += f" (the row is {len(text.encode()):,} bytes long; its first MiB is kept here)"
-        text = kept
-    return Malformed(source, line, column, reason, text, message)
+        reason += f" (the text is {len(text.encode()):,} bytes long; its first MiB is kept here)"
+    return kept, reason

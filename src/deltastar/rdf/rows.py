@@ -27,7 +27,7 @@ class Syntax(Enum):
 _SPACE = re.compile(r"[ \t]*+")
 _KEYWORD = re.compile(r"[A-Za-z]*+")
 _WORD = re.compile(r"[^ \t]++")
-_HEADER_NAME = re.compile(r'[^ \t<>"#]++')
+_HEADER_NAME = re.compile(r'[^ \t<>"#.][^ \t<>"#]*+')
 _PREFIX = re.compile(r'[^ \t<>"#:]*+:')
 _BLANK_IRI = re.compile(r"<_:([^<>]*+)>")
 _MARKS = {"TX": Mark.BEGIN, "TB": Mark.BEGIN, "TC": Mark.COMMIT, "TA": Mark.ABORT}

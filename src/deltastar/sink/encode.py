@@ -91,13 +91,15 @@ def fitting(variables: Variables, query: str, binding: Mapping[str, str]) -> Map
 
 _MIDDLE = {op: f',"op":"{op}","binding":{{' for op in (ADDED, REMOVED)}
 
-Labels = tuple[tuple[str, str], ...]
-"""For each variable, the JSON that stands before its term, and its name."""
+Shape = tuple[Mapping[str, int], list[tuple[str, int]]]
+"""The positions that a query's bindings share; and for each, the JSON that stands before its term."""
+_NO_SHAPE: Shape = ({}, [])
 
 
 @lru_cache
-def _labels(names: tuple[str, ...]) -> Labels:
-    return tuple((f"{',' if place else ''}{json_text(name)}:", name) for place, name in enumerate(names))
+def _labels(names: tuple[str, ...]) -> list[tuple[str, str]]:
+    """For each variable, the JSON that stands before its term, and its name."""
+    return [(f"{',' if place else ''}{json_text(name)}:", name) for place, name in enumerate(names)]
 
 
 class JsonLines:
@@ -109,34 +111,39 @@ class JsonLines:
     def __init__(self) -> None:
         self._term_json: Memo[str, str] = Memo(json_of_term)
         self._starts: Memo[str, str] = Memo(lambda query: f'{{"query":{json_text(query)},"seq":')
-        self._shapes: dict[str, tuple[Mapping[str, int], Labels]] = {}
+        self._shapes: dict[str, Shape] = {}
 
     @property
     def columns(self) -> list[str]:
         return []
 
     def encode(self, deltas: Iterable[Delta]) -> str:
-        # A flat list of pieces, joined once, took two thirds of the time of a format string per line.
+        # A flat list of pieces, joined once, takes two thirds of the time of a format string per line.
         pieces: list[str] = []
-        extend, term_json, starts, shapes = pieces.extend, self._term_json, self._starts, self._shapes
-        none: tuple[Mapping[str, int], Labels] = {}, ()
+        append, term_json, starts, shapes = pieces.append, self._term_json, self._starts, self._shapes
         for query, seq, op, binding, time in deltas:
-            middle = _MIDDLE[op] if not time else f',"op":"{op}","time":{json_text(time)},"binding":{{'
-            extend((starts[query], str(seq), middle))
+            append(starts[query])
+            append(str(seq))
+            append(_MIDDLE[op] if not time else f',"op":"{op}","time":{json_text(time)},"binding":{{')
             if isinstance(binding, Binding):
-                positions, labels = shapes.get(query, none)
+                positions, labels = shapes.get(query, _NO_SHAPE)
                 if positions is not binding._positions:
-                    positions = binding._positions
-                    labels = _labels(tuple(positions))
-                    shapes[query] = positions, labels
+                    labels = self._learn(query, binding._positions)
                 values = binding._values
-                for label, name in labels:
-                    extend((label, term_json[values[positions[name]]]))
+                for label, position in labels:
+                    append(label)
+                    append(term_json[values[position]])
             else:
                 for label, name in _labels(tuple(binding)):
-                    extend((label, term_json[binding[name]]))
-            pieces.append("}}\n")
+                    append(label)
+                    append(term_json[binding[name]])
+            append("}}\n")
         return "".join(pieces)
+
+    def _learn(self, query: str, positions: Mapping[str, int]) -> list[tuple[str, int]]:
+        labels = [(label, positions[name]) for label, name in _labels(tuple(positions))]
+        self._shapes[query] = positions, labels
+        return labels
 
 
 class _Columns:

@@ -1,0 +1,67 @@
+"""One region for all arrays of an engine: private memory, or a mapped file.
+
+Every array reserves the address space that it may ever need; pages cost memory only once they are touched. So an array
+grows in place: nothing is copied, nothing moves, and growth never stops the world.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deltastar.errors import SourceError
+
+_PAGE = 4096
+_MAP_NORESERVE = 0x4000  # Linux; Python names it from 3.13 on
+_HEADER = _PAGE
+_MAGIC = 0x3152415453544C44  # "DLTSTAR1"
+H_MAGIC, H_VERSION, H_DIRTY, H_LAYOUT = 0, 1, 2, 3
+
+
+class Arena:
+    """Arrays by name, in one region with a header: a version, and a mark that a batch is under way."""
+
+    def __init__(self, arrays: Mapping[str, tuple[Any, int]], path: str | None = None) -> None:
+        offsets, size = {}, _HEADER
+        for name, (dtype, capacity) in arrays.items():
+            offsets[name] = size
+            size += -(-np.dtype(dtype).itemsize * capacity // _PAGE) * _PAGE
+        self._map = _map_private(size) if path is None else _map_file(path, size)
+        self.header: NDArray[np.uint64] = np.frombuffer(self._map, np.uint64, 64, 0)
+        self.arrays: dict[str, NDArray[Any]] = {
+            name: np.frombuffer(self._map, dtype, capacity, offsets[name]) for name, (dtype, capacity) in arrays.items()
+        }
+        layout = hash_layout(arrays)
+        if self.header[H_MAGIC] == 0:
+            self.header[H_MAGIC], self.header[H_LAYOUT] = _MAGIC, layout
+            self.is_new = True
+        elif self.header[H_MAGIC] != _MAGIC or self.header[H_LAYOUT] != layout:
+            raise SourceError(f"{path} is not an arena of this version of deltastar")
+        else:
+            self.is_new = False
+
+
+def hash_layout(arrays: Mapping[str, tuple[Any, int]]) -> int:
+    """A number that differs when the arrays do."""
+    import zlib
+
+    return zlib.crc32(repr([(name, np.dtype(dtype).str, size) for name, (dtype, size) in arrays.items()]).encode())
+
+
+def _map_private(size: int) -> mmap.mmap:
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+    return mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+def _map_file(path: str, size: int) -> mmap.mmap:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        os.ftruncate(descriptor, size)  # sparse: only what is written takes space
+        return mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    finally:
+        os.close(descriptor)

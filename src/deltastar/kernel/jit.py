@@ -1,0 +1,68 @@
+"""The one decorator: how kernel functions are compiled, and where the compiled code is kept.
+
+The cache directory's name includes a digest of all kernel sources and of the versions that matter, so that an edit in
+one file cannot leave old code in another. `NUMBA_DISABLE_JIT=1` runs the same source as plain Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _digest() -> str:
+    import numpy
+
+    state = hashlib.sha256()
+    here = Path(__file__).parent
+    for path in sorted([*here.glob("*.py"), here.parent / "layout.py"]):
+        state.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    state.update(f"{platform.machine()} {platform.python_version()} {numpy.__version__}".encode())
+    return state.hexdigest()[:16]
+
+
+def _cache_root() -> Path:
+    """`DELTASTAR_CACHE`, the user's cache, or a temporary directory: whichever can be written first."""
+    candidates = []
+    if chosen := os.environ.get("DELTASTAR_CACHE"):
+        candidates.append(Path(chosen))
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        candidates.append(Path(base) / "deltastar")
+    try:
+        candidates.append(Path.home() / ".cache" / "deltastar")
+    except RuntimeError:
+        pass
+    candidates.append(Path(tempfile.gettempdir()) / f"deltastar-{os.getuid()}")
+    for candidate in candidates:
+        try:
+            candidate.mkdir(parents=True, exist_ok=True)
+            if os.access(candidate, os.W_OK):
+                return candidate
+        except OSError:
+            continue
+    return Path(tempfile.mkdtemp(prefix="deltastar-"))
+
+
+CACHE = _cache_root() / f"kernel-{_digest()}"
+os.environ.setdefault("NUMBA_CACHE_DIR", str(CACHE))
+
+import numba  # noqa: E402  (the cache directory is read at import)
+
+
+def kernel(function: _F) -> _F:
+    """Compiles a kernel function on its first call, or takes it from the cache."""
+    compiled: _F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+def inlined(function: _F) -> _F:
+    """For small functions of the inner path."""
+    compiled: _F = numba.njit(cache=True, nogil=True, error_model="numpy", inline="never")(function)
+    return compiled

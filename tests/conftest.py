@@ -1,0 +1,18 @@
+"""What all tests share: where the published test data is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The directory of published test data; the test is skipped when it is not there."""
+    default = Path(__file__).parents[2] / "shared" / "data"
+    path = Path(os.environ.get("DELTASTAR_DATA", default))
+    if not path.is_dir():
+        pytest.skip(f"the published test data is not in {path}; set DELTASTAR_DATA to where it is")
+    return path
