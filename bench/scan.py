@@ -17,8 +17,7 @@ from collections.abc import Callable
 import pyoxigraph
 
 from deltastar.rdf.ntriples import Syntax, scan
-
-CHUNK_BYTES = 1 << 20
+from deltastar.rdf.source import CHUNK_BYTES
 
 
 def main() -> None:

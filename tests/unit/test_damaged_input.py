@@ -173,16 +173,27 @@ def test_damage_is_named(tmp_path: Path) -> None:
         assert events == (EVENTS if "3,000" in reason or "checksum" in reason else [])
 
 
-def test_a_damaged_graph_file_gives_what_is_in_front(tmp_path: Path) -> None:
-    turtle = "".join(f"<http://ex/{n}> <http://ex/p> {n} .\n" for n in range(5000)).encode()
-    packed = gzip.compress(turtle)
-    path = tmp_path / "a.ttl.gz"
+LARGE_GRAPHS = {
+    "ttl": "".join(f"<http://ex/{n}> <http://ex/p> {n} .\n" for n in range(5000)),
+    "trig": "".join(f"{{ <http://ex/{n}> <http://ex/p> {n} }}\n" for n in range(5000)),
+    "rdf": '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:ex="http://ex/">'
+    + "".join(f'<rdf:Description rdf:about="http://ex/{n}"><ex:p>{n}</ex:p></rdf:Description>\n' for n in range(5000))
+    + "</rdf:RDF>",
+    "jsonld": "[" + ",\n".join(f'{{"@id": "http://ex/{n}", "http://ex/p": {n}}}' for n in range(5000)) + "]",
+}
+
+
+@pytest.mark.parametrize("extension", LARGE_GRAPHS)
+def test_a_damaged_graph_file_gives_what_is_in_front(tmp_path: Path, extension: str) -> None:
+    packed = gzip.compress(LARGE_GRAPHS[extension].encode())
+    path = tmp_path / f"a.{extension}.gz"
     path.write_bytes(packed[: len(packed) // 2])
     events, error = drain(read_graph(str(path)))
     assert re.search(r"its gzip data is cut short; the first [\d,]+ bytes of its text were read", str(error))
     assert len(events) > 1000
-    assert all(event[1] == f"<http://ex/{n}>" for n, event in enumerate(events) if isinstance(event, Update))
-    assert all(isinstance(event, Update) for event in events)
+    assert [event[1] for event in events if isinstance(event, Update)] == [
+        f"<http://ex/{n}>" for n in range(len(events))
+    ]
 
 
 def test_a_damaged_request_is_not_applied(tmp_path: Path) -> None:

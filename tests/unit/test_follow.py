@@ -159,6 +159,16 @@ def test_files_that_come_too_late_or_cannot_be_read_are_reported_once(tmp_path: 
 
 
 @pytest.mark.usefixtures("_quick")
+def test_a_file_that_appears_between_two_others_is_read_between_them(tmp_path: Path) -> None:
+    write(tmp_path / "1.rdfp", row(1) + row(11))
+    write(tmp_path / "3.rdfp", row(3))
+    stream = open_stream(str(tmp_path), follow=True, chunk_bytes=len(row(1)))
+    assert until(stream, 1) == [update(1)]
+    write(tmp_path / "2.rdfp", row(2))
+    assert until(stream, 3) == [update(11), update(2), update(3)]
+
+
+@pytest.mark.usefixtures("_quick")
 def test_a_followed_directory_continues_at_a_position(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         write(tmp_path / f"{number}.rdfp", row(number) + row(number + 10))

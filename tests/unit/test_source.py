@@ -34,7 +34,7 @@ FILES = [
     ("a.nq", NT.replace(" .", " <http://ex/g> .")),
     ("a.nq.zst", NT),
     ("a.ru", "INSERT DATA { <http://ex/1> <http://ex/p> <http://ex/o> }"),
-    ("a.b.ru.gz", "INSERT DATA { <http://ex/1> <http://ex/p> <http://ex/o> }"),
+    ("a.b.ru.gz", "INSERT DATA { GRAPH <a:g> { <http://ex/1> <http://ex/p> <http://ex/o> } }"),
 ]
 
 
@@ -47,7 +47,7 @@ def test_formats_of_updates_by_extension(tmp_path: Path, name: str, text: str | 
         write(path, text)
     stream = open_stream(str(path))
     assert [event for event in events_of(stream) if isinstance(event, Update)] == [update(1)]
-    assert stream.named_graphs_seen is (name == "a.nq")
+    assert stream.named_graphs_seen is (name in ("a.nq", "a.b.ru.gz"))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ V is a tuple over the component's variables, `UNKNOWN` (the paper's `*`) where n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from deltastar.plan.decompose import Star
 from deltastar.query.algebra import TriplePattern, Variable
@@ -78,6 +78,10 @@ class FreeStar(ExtendedList):
     def __init__(self, star: Star, patterns: tuple[TriplePattern, ...], variables: tuple[Variable, ...]) -> None:
         super().__init__(star, patterns, variables)
         self.L_e: dict[int, tuple[int, set[Summary]]] = {}
+        self._own_of = {
+            bit: tuple(position for position in positions if position != self.centre)
+            for bit, positions in self.positions_of.items()
+        }
 
     def insert(self, bit: int, V_j: Summary) -> list[Summary]:
         """Fills the pattern's place in every record, or copies the records of one of its matches for the new one.
@@ -87,13 +91,12 @@ class FreeStar(ExtendedList):
         X_G = V_j[self.centre]
         assert X_G is not None
         M, records = self.L_e.get(X_G, (0, {V_j}))
+        own = self._own_of[bit]
         if not M & bit:
-            changed = {join(V, V_j) for V in records}
+            changed = put(records, own, V_j)
             self.L_e[X_G] = M | bit, changed
             return list(changed) if M | bit == self.full else []
-        own = self.positions_of[bit]
-        sample = next(iter(records))
-        copies = {join(V_j, V) for V in records if agree(V, sample, own)}
+        copies = put(holding(records, own, next(iter(records))), own, V_j)
         records |= copies
         return list(copies) if M == self.full else []
 
@@ -102,16 +105,15 @@ class FreeStar(ExtendedList):
         X_G = V_j[self.centre]
         assert X_G is not None
         M, records = self.L_e[X_G]
-        own = self.positions_of[bit]
-        gone = {V for V in records if agree(V, V_j, own)}
+        own = self._own_of[bit]
+        gone = holding(records, own, V_j)
         if len(gone) < len(records):
-            records -= gone
+            records.difference_update(gone)
         elif M == bit:
             del self.L_e[X_G]
         else:
-            cleared = [position for position in own if position != self.centre]
-            self.L_e[X_G] = M & ~bit, {blank(V, cleared) for V in gone}
-        return list(gone) if M == self.full else []
+            self.L_e[X_G] = M & ~bit, put(records, own, (UNKNOWN,) * len(V_j))
+        return gone if M == self.full else []
 
     def get_ground_items(self, C: int) -> list[Summary]:
         M, records = self.L_e.get(C, (0, set()))
@@ -198,12 +200,22 @@ def agree(V_1: Summary, V_2: Summary, positions: tuple[int, ...]) -> bool:
     return all(V_1[position] == V_2[position] for position in positions)
 
 
-def blank(V: Summary, positions: list[int]) -> Summary:
-    """The summary without those values."""
-    values = list(V)
+def holding(records: Collection[Summary], positions: tuple[int, ...], V_j: Summary) -> list[Summary]:
+    """The records that have the same values there as V_j."""
+    if len(positions) == 1:  # the common case, which runs over all records of a hub
+        (position,) = positions
+        value = V_j[position]
+        return [V for V in records if V[position] == value]
+    return [V for V in records if agree(V, V_j, positions)]
+
+
+def put(records: Collection[Summary], positions: tuple[int, ...], V_j: Summary) -> set[Summary]:
+    """The records with V_j's values there."""
+    changed = set(records)
     for position in positions:
-        values[position] = UNKNOWN
-    return tuple(values)
+        value = V_j[position : position + 1]
+        changed = {V[:position] + value + V[position + 1 :] for V in changed}
+    return changed
 
 
 def says(V_1: Summary, V_2: Summary) -> bool:

@@ -62,8 +62,7 @@ class GraphFile:
                 if not isinstance(statement.graph_name, pyoxigraph.DefaultGraph):
                     self.named_graphs = True
         except SyntaxError as error:
-            if self._text.fault is None:
-                yield self._malformed(*place_of(error), "")
+            yield self._malformed(*place_of(error), "")
         except ReadFault:
             pass  # kept in the text, for when the events have been taken
 

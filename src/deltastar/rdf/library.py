@@ -17,9 +17,9 @@ from deltastar.errors import TermError
 from deltastar.rdf.terms import BlankNode, Literal
 from deltastar.rdf.update import Update
 
-_INVENTED = re.compile(r"[0-9a-f]{1,32}")
+_INVENTED = re.compile(r"[0-9a-f]{16,32}")  # 128 random bits: shorter once in 2**64
 _LABEL = rb"(?:_:|nodeID\s*=\s*[\"'])"  # Turtle, TriG and JSON-LD; RDF/XML
-_WRITTEN = re.compile(_LABEL + rb"([0-9a-f]{1,32})(?![0-9A-Za-z_])")
+_WRITTEN = re.compile(_LABEL + rb"([0-9a-f]{16,32})")
 _OVERLAP = 64  # what a label, with what is in front of it, can need of the chunk before
 _NOT_AS_IT_IS = re.compile(r"[\\\x00-\x1f\x7f]")
 
@@ -28,9 +28,9 @@ class BlankNames:
     """Labels for the blank nodes of one text.
 
     >>> names = BlankNames("data.ttl")
-    >>> names.note(b"[] <http://ex/p> _:b1, _:c0ffee .")
-    >>> [names.of(label) for label in ("b1", "c0ffee", "d00f2b", "9c1e00", "d00f2b")]
-    ['_:b1', '_:c0ffee', '_:anon-c685b99a-1', '_:anon-c685b99a-2', '_:anon-c685b99a-1']
+    >>> names.note(b"[] <http://ex/p> _:b1, _:00c0ffee00c0ffee, [] .")
+    >>> [names.of(label) for label in ("b1", "00c0ffee00c0ffee", 32 * "d", 32 * "e", 32 * "d")]
+    ['_:b1', '_:00c0ffee00c0ffee', '_:anon-c685b99a-1', '_:anon-c685b99a-2', '_:anon-c685b99a-1']
     """
 
     def __init__(self, source: str) -> None:

@@ -74,6 +74,7 @@ class Directory:
     def __init__(self, path: str, check: Callable[[str], object], follow: bool, first: str = "") -> None:
         self._path, self._check, self._follows = path, check, follow
         self._current, self._size = first, -1
+        self._notices: list[Event] = []
         names = self._names()
         if first and first not in names:
             raise SourceError(f"{os.path.join(path, first)} was being read last, and is not there; put it back")
@@ -96,24 +97,16 @@ class Directory:
 
     def look(self, file: Input | None) -> list[Event]:
         """Queues files that appeared; gives those that came too late, and those that cannot be read."""
-        events: list[Event] = []
-        for name in self._names():
-            if name not in self._known:
-                self._known.add(name)
-                if (reason := self._refusal(name)) is None:
-                    insort(self._queue, name)
-                else:
-                    events.append(self._notice(name, reason))
+        self._refresh()
         if file is None and self._has_grown():
             self._size = -1
-            events.append(
-                self._notice(
-                    self._current,
-                    "it grew after its last row, which had no line end, had been read as whole; what was added is "
-                    "not read. Move files in when they are complete",
-                )
+            reason = (
+                "it grew after its last row, which had no line end, had been read as whole; what was added is not "
+                "read. Move files in when they are complete"
             )
-        return events
+            self._notices.append(self._notice(self._current, reason))
+        notices, self._notices = self._notices, []
+        return notices
 
     def ended(self, file: Input) -> None:
         """Remembers the size that was read."""
@@ -121,12 +114,24 @@ class Directory:
 
     def _files(self) -> Iterator[str | None]:
         while True:
-            while self._queue:
+            if self._follows:
+                self._refresh()  # what appeared in the meantime may come next
+            if self._queue:
                 self._current, self._size = self._queue.pop(0), -1
                 yield os.path.join(self._path, self._current)
-            if not self._follows:
+            elif self._follows:
+                yield None
+            else:
                 return
-            yield None
+
+    def _refresh(self) -> None:
+        for name in self._names():
+            if name not in self._known:
+                self._known.add(name)
+                if (reason := self._refusal(name)) is None:
+                    insort(self._queue, name)
+                else:
+                    self._notices.append(self._notice(name, reason))
 
     def _names(self) -> list[str]:
         try:
