@@ -12,12 +12,13 @@ Both write a directory (`out/bench/<name>` unless `--out` says otherwise):
 
 `graph` is typed: every predicate leads from one type of node to another, or back to the same. Degrees follow a power
 law. Some hubs are hubs of all predicates of their type, and most triples stay within a small community, so that cycles
-close often enough to be seen. An insertion is drawn like the initial triples and is new at that time; a deletion takes any
-triple that is there, each with the same chance. `--repeats` adds updates that change nothing.
+close often enough to be seen. An insertion is drawn like the initial triples and is new at that time; a deletion takes
+any triple that is there, each with the same chance. `--repeats` adds updates that change nothing.
 
 `hub` is a path of six edges whose middle variable binds hubs of `--neighbours` out-neighbours. Each of these leads on,
-but only `--live` of a hub's lead on twice: all other dead ends lie two steps away from the hub. Eight in ten updates add or
-remove an edge into a hub, one an edge out of it, and one the last edge of a path, so that a dead end comes alive or dies.
+but only `--live` of a hub's lead on twice: all other dead ends lie two steps away from the hub. Eight in ten updates
+add or remove an edge into a hub, one an edge out of it, and one the last edge of a path, so that a dead end comes alive
+or dies.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ HERE = Path(__file__).parent
 PREFIX = "http://bank.example/"
 HOURS, KEEP_HOURS = 14 * 24, 72
 PEOPLE = (
-    "ada ben cleo dina emil fay gus hana ivo june kai lena milo nora otto pia quinn rosa sam tess uma vic wim xena yann zoe"
-).split()
+    *("ada", "ben", "cleo", "dina", "emil", "fay", "gus", "hana", "ivo", "june", "kai", "lena", "milo"),
+    *("nora", "otto", "pia", "quinn", "rosa", "sam", "tess", "uma", "vic", "wim", "xena", "yann", "zoe"),
+)
 
 
 def main() -> None:

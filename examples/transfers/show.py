@@ -15,8 +15,9 @@ def main() -> None:
     for line in sys.stdin:
         delta = json.loads(line)
         names = {name: term["value"].rsplit("/", 1)[-1] for name, term in delta["binding"].items()}
-        op, reset = delta["op"], "\x1b[0m" if colours else ""
-        print(f"{colours.get(op, '')}{delta['seq']:>5}  {op} {SHAPES[delta['query']].format(**names)}{reset}", flush=True)
+        colour, reset = colours.get(delta["op"], ""), "\x1b[0m" if colours else ""
+        shape = SHAPES[delta["query"]].format(**names)
+        print(f"{colour}{delta['seq']:>5}  {delta['op']} {shape}{reset}", flush=True)
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def _add_command(
     help: str,
     example: str,
 ) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
+    parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=help,
         description=help,

@@ -21,7 +21,7 @@ from deltastar.plan.decompose import Plan, make_plan
 from deltastar.plan.dispatch import Dispatch
 from deltastar.query.algebra import Query, TriplePattern
 from deltastar.query.parse import parse_query
-from deltastar.rdf.terms import Triple
+from deltastar.rdf.terms import Triple, of_canonical
 from deltastar.rdf.update import INSERT, Event, Malformed, Mark, Update
 from deltastar.registration import Evaluator, Registration, Values
 from deltastar.retained import IdTriple, RetainedGraph, Row
@@ -265,7 +265,7 @@ class Engine:
             return True
         if self._strict:
             what = "inserts a triple that is there already" if op == INSERT else "deletes a triple that is not there"
-            raise NoEffectError(f"message {self.seq} {what}: {Triple(*row)}")
+            raise NoEffectError(f"message {self.seq} {what}: {Triple(*map(of_canonical, row))}")
         if op == INSERT:
             self.statistics.repeated_inserts += 1
         else:

@@ -45,7 +45,7 @@ class RetainedGraph:
         find = self._dictionary.find
         return find(row[0]), find(row[1]), find(row[2])
 
-    def terms(self, triple: IdTriple) -> Row:
+    def terms(self, triple: IdTriple) -> tuple[Term, Term, Term]:
         term = self.term
         return term(triple[0]), term(triple[1]), term(triple[2])
 

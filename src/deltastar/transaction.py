@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from deltastar.rdf.terms import Term
 from deltastar.rdf.update import DELETE, INSERT
 
 Row = tuple[str, str, str]

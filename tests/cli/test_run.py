@@ -243,7 +243,8 @@ def test_following_a_directory(ring: Path) -> None:
     (ring / "in").mkdir()
     rows = (ring / "up.rdfp").read_text().splitlines(keepends=True)
     (ring / "in" / "1.rdfp").write_text("".join(rows[:4]))
-    command = [sys.executable, "-m", "deltastar", "run", "ring.rq", "--updates", "in", "--follow", "--deltas", "d.jsonl"]
+    command = [sys.executable, "-m", "deltastar", "run", "ring.rq", "--updates", "in", "--follow"]
+    command += ["--deltas", "d.jsonl"]
     process = subprocess.Popen(command, cwd=ring, stderr=subprocess.DEVNULL)
     try:
         time.sleep(1.0)

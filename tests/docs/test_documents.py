@@ -1,9 +1,9 @@
 """The documentation is true: every command and example in it is run, and shows what the text says it shows.
 
-In a fenced block `console`, a line `$ command` is run with bash in a directory that holds the repository's examples; the
-lines up to the next command are what it prints (standard output and standard error together), where `…` stands for any
-text, a line `…` for any lines. Blocks `python` of one document are run one after the other, like a session; the comment `# → text` at the
-end of a line is what that line's expression or print shows.
+In a fenced block `console`, a line `$ command` is run with bash in a directory that holds the repository's examples;
+the lines up to the next command are what it prints (standard output and standard error together), where `…` stands for
+any text, a line `…` for any lines. Blocks `python` of one document are run one after the other, like a session; the
+comment `# → text` at the end of a line is what that line's expression or print shows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ import deltastar
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
-    path.relative_to(ROOT)
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
+    path.relative_to(ROOT) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SETUP_ONLY = ("make ", "git clone", "cd deltastar", "pip install", "xdg-open")
@@ -58,7 +57,8 @@ def test_commands(document: Path, workspace: Path) -> None:
             )  # fmt: skip
             assert matches(expected, result.stdout), f"$ {command}\n{result.stdout}\n--- instead of\n{expected}"
             ran += 1
-    assert ran or all(command.startswith(SETUP_ONLY) for block in blocks(document, "console") for command, _ in commands_of(block))
+    commands = [command for block in blocks(document, "console") for command, _ in commands_of(block)]
+    assert ran or all(command.startswith(SETUP_ONLY) for command in commands)
 
 
 def commands_of(block: str) -> list[tuple[str, str]]:

@@ -22,9 +22,7 @@ from deltastar.rdf.update import DELETE, INSERT, Mark, Update
 from deltastar.reference import Graph, answers
 from tests.support.generate import IRIS, OBJECTS_ONLY, PREDICATES, _Terms, random_query
 
-TRIPLES = st.builds(
-    Triple, st.sampled_from(IRIS), st.sampled_from(PREDICATES), st.sampled_from(IRIS + OBJECTS_ONLY)
-)
+TRIPLES = st.builds(Triple, st.sampled_from(IRIS), st.sampled_from(PREDICATES), st.sampled_from(IRIS + OBJECTS_ONLY))
 
 
 def random_query_of(seed: int) -> Query:

@@ -78,9 +78,8 @@ def test_algorithm_3_confuses_answers_and_instances() -> None:
     ours, expected = ours_and_reference(pattern, updates)
     assert ours == expected
     printed = PrintedLoose([pattern[:2], pattern[2:]])
-    with pytest.raises((ValueError, TypeError, AssertionError)):
-        outputs = [printed.process(op, edge) for op, edge in updates]
-        assert [printed_rows(output, ["?x", "?y"]) for output in outputs] == expected
+    outputs = [printed.process(op, edge) for op, edge in updates]
+    assert [printed_rows(output, ["?x", "?y"]) for output in outputs] != expected
 
 
 def test_one_message_that_changes_several_components_and_the_ground_part() -> None:

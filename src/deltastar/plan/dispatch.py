@@ -11,10 +11,9 @@ from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from deltastar.query.algebra import TriplePattern, Variable
-from deltastar.rdf.terms import Term
 
 Target = TypeVar("Target")
-_Row = tuple[Term, Term, Term]
+_Row = tuple[str, str, str]  # terms, or plain strings of canonical text: they are equal
 
 
 class Dispatch(Generic[Target]):
@@ -73,7 +72,7 @@ _KEY_OF: dict[tuple[int, ...], Callable[[_Row], Any]] = {
 
 def _shape_of(pattern: TriplePattern) -> tuple[tuple[int, ...], Any]:
     positions = tuple(index for index, node in enumerate(pattern.nodes) if not isinstance(node, Variable))
-    return positions, _KEY_OF[positions](pattern.nodes)  # type: ignore[arg-type]
+    return positions, _KEY_OF[positions](pattern.nodes)
 
 
 def _equalities(pattern: TriplePattern) -> Equalities:

@@ -1,7 +1,8 @@
 """Term to dense id and back. Strings become integers here, once, at the edge.
 
-Terms come in as canonical text, and go out as `Term`. Invariant between calls: a term has an id exactly while it has a use (a retained triple, or a registered pattern, that
-holds it). Ids without a use are given out again, so an endless stream over a bounded graph needs bounded memory.
+Terms come in as canonical text, and go out as `Term`. Invariant between calls: a term has an id exactly while it has
+a use (a retained triple, or a registered pattern, that holds it). Ids without a use are given out again, so an endless
+stream over a bounded graph needs bounded memory.
 """
 
 from __future__ import annotations
