@@ -8,7 +8,9 @@ once per pattern over lists that are already fully updated, which reports self-j
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import Any
 
 from deltastar.paper.extended import UNKNOWN, ExtendedList, Summary, extended_list, join
 from deltastar.plan.decompose import Component
@@ -55,16 +57,14 @@ class VarConnected:
 
 
 class _Step:
-    """One star in the order: where its centre and the variables that earlier stars bound stand."""
+    """One star in the order: where its centre stands, and the values of the variables that earlier stars bind."""
 
-    __slots__ = ("centre", "list", "shared")
+    __slots__ = ("centre", "key", "list")
 
     def __init__(self, list: ExtendedList, bound: frozenset[int]) -> None:
         self.list, self.centre = list, list.centre
-        self.shared = tuple(sorted(list.positions & bound))
-
-    def key(self, V: Summary) -> Summary:
-        return tuple(V[position] for position in self.shared)
+        shared = sorted(list.positions & bound)
+        self.key: Callable[[Summary], Any] = itemgetter(*shared) if shared else lambda V: None
 
 
 class _Search:
@@ -78,7 +78,7 @@ class _Search:
     def __init__(self, steps: list[_Step], R: list[list[Summary]]) -> None:
         self._steps = steps
         self._changed = [_grouped(step, records) for step, records in zip(steps, R, strict=False)]
-        self._ground: list[dict[int, dict[Summary, list[Summary]]]] = [{} for _ in steps]
+        self._ground: list[dict[int, dict[Any, list[Summary]]]] = [{} for _ in steps]
 
     def find_delta_var_summaries(self, V_i: Summary, k: int) -> Iterator[Values]:
         if k == len(self._steps):
@@ -108,8 +108,8 @@ def _steps(lists: list[ExtendedList]) -> list[_Step]:
     return steps
 
 
-def _grouped(step: _Step, records: list[Summary]) -> dict[Summary, list[Summary]]:
-    groups: dict[Summary, list[Summary]] = {}
+def _grouped(step: _Step, records: list[Summary]) -> dict[Any, list[Summary]]:
+    groups: dict[Any, list[Summary]] = {}
     for V in records:
         groups.setdefault(step.key(V), []).append(V)
     return groups

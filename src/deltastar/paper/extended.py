@@ -17,7 +17,7 @@ V is a tuple over the component's variables, `UNKNOWN` (the paper's `*`) where n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from deltastar.plan.decompose import Star
 from deltastar.query.algebra import TriplePattern, Variable
@@ -73,54 +73,67 @@ class ExtendedList:
 
 
 class FreeStar(ExtendedList):
-    """The list of a star whose patterns share nothing but the centre: L_e[X_G] = (M, {V, …})."""
+    """The list of a star whose patterns share nothing but the centre: L_e[X_G] = {V, …}, with one M for all of them.
+
+    Any choices agree, so the records of a match are its joins with one match of each other pattern. The paper finds
+    them by looking through the list, which a hub pays for at every update; here the matches stand beside the list.
+    """
 
     def __init__(self, star: Star, patterns: tuple[TriplePattern, ...], variables: tuple[Variable, ...]) -> None:
         super().__init__(star, patterns, variables)
-        self.L_e: dict[int, tuple[int, set[Summary]]] = {}
-        self._own_of = {
-            bit: tuple(position for position in positions if position != self.centre)
-            for bit, positions in self.positions_of.items()
-        }
+        self.L_e: dict[int, set[Summary]] = {}
+        self._matches: dict[int, dict[int, set[Summary]]] = {}  # centre → pattern → V_j
 
     def insert(self, bit: int, V_j: Summary) -> list[Summary]:
-        """Fills the pattern's place in every record, or copies the records of one of its matches for the new one.
+        """Adds the records of the match; those without a match of its pattern are not maximal any more.
 
         The paper copies every record that has a value in that place, which makes each copy once for each old match.
         """
         X_G = V_j[self.centre]
         assert X_G is not None
-        M, records = self.L_e.get(X_G, (0, {V_j}))
-        own = self._own_of[bit]
-        if not M & bit:
-            changed = put(records, own, V_j)
-            self.L_e[X_G] = M | bit, changed
-            return list(changed) if M | bit == self.full else []
-        copies = put(holding(records, own, next(iter(records))), own, V_j)
-        records |= copies
-        return list(copies) if M == self.full else []
+        matches = self._matches.setdefault(X_G, {})
+        added = self._joins(matches, bit, V_j)
+        if bit in matches:
+            matches[bit].add(V_j)
+            self.L_e[X_G].update(added)
+        else:
+            matches[bit] = {V_j}
+            self.L_e[X_G] = set(added)
+        return added if sum(matches) == self.full else []
 
     def delete(self, bit: int, V_j: Summary) -> list[Summary]:
-        """Removes the records of the match, or blanks its place in them when it was the pattern's only match."""
+        """Removes the records of the match; when it was the pattern's last, what is left of them is maximal again."""
         X_G = V_j[self.centre]
         assert X_G is not None
-        M, records = self.L_e[X_G]
-        own = self._own_of[bit]
-        gone = holding(records, own, V_j)
-        if len(gone) < len(records):
-            records.difference_update(gone)
-        elif M == bit:
-            del self.L_e[X_G]
+        matches = self._matches[X_G]
+        M = sum(matches)
+        gone = self._joins(matches, bit, V_j)
+        matches[bit].remove(V_j)
+        if matches[bit]:
+            self.L_e[X_G].difference_update(gone)
         else:
-            self.L_e[X_G] = M & ~bit, put(records, own, (UNKNOWN,) * len(V_j))
+            del matches[bit]
+            self.L_e[X_G] = set(self._joins(matches, bit, self._only_centre(V_j)))
+        if not matches:
+            del self._matches[X_G], self.L_e[X_G]
         return gone if M == self.full else []
 
     def get_ground_items(self, C: int) -> list[Summary]:
-        M, records = self.L_e.get(C, (0, set()))
-        return list(records) if M == self.full else []
+        return list(self.L_e[C]) if sum(self._matches.get(C, ())) == self.full else []
 
     def records(self) -> Iterator[tuple[int, Summary]]:
-        return ((M, V) for M, records in self.L_e.values() for V in records)
+        return ((sum(self._matches[X_G]), V) for X_G, records in self.L_e.items() for V in records)
+
+    def _joins(self, matches: dict[int, set[Summary]], bit: int, V_j: Summary) -> list[Summary]:
+        """The records that hold a match: its joins with one match of each other pattern."""
+        records = [V_j]
+        for other, others in matches.items():
+            if other != bit and len(self.positions_of[other]) > 1:  # else it binds the centre alone
+                records = [join(V, V_other) for V in records for V_other in others]
+        return records
+
+    def _only_centre(self, V: Summary) -> Summary:
+        return tuple(value if position == self.centre else UNKNOWN for position, value in enumerate(V))
 
 
 class JoinedStar(ExtendedList):
@@ -198,24 +211,6 @@ def join(V_1: Summary, V_2: Summary) -> Summary:
 def agree(V_1: Summary, V_2: Summary, positions: tuple[int, ...]) -> bool:
     """Whether two summaries have the same values there."""
     return all(V_1[position] == V_2[position] for position in positions)
-
-
-def holding(records: Collection[Summary], positions: tuple[int, ...], V_j: Summary) -> list[Summary]:
-    """The records that have the same values there as V_j."""
-    if len(positions) == 1:  # the common case, which runs over all records of a hub
-        (position,) = positions
-        value = V_j[position]
-        return [V for V in records if V[position] == value]
-    return [V for V in records if agree(V, V_j, positions)]
-
-
-def put(records: Collection[Summary], positions: tuple[int, ...], V_j: Summary) -> set[Summary]:
-    """The records with V_j's values there."""
-    changed = set(records)
-    for position in positions:
-        value = V_j[position : position + 1]
-        changed = {V[:position] + value + V[position + 1 :] for V in changed}
-    return changed
 
 
 def says(V_1: Summary, V_2: Summary) -> bool:
