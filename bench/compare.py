@@ -1,0 +1,241 @@
+"""Compares deltastar with other systems on the same streams: updates per second, and deltastar's rate as a multiple.
+
+    python bench/compare.py [--systems deltastar,sqlite,…] [--queries star,path3,…] [--updates 20000] [--json FILE] …
+
+Each measurement is a process of its own (`competitors/measure.py`), one after the other; the systems take turns, so that a busy
+moment of the machine hits all of them, and the best of `--repeat` counts. CPU time of all threads, from the text of the
+messages to deltas as Python values or as text, after `--warm` messages that are not timed. All systems must come to the same
+deltas, and from the first answers to the last, which are joined naively from the whole graph. What cannot be installed is
+left out, and the table says why. See README.md here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from competitors import SYSTEMS, oracle, workload
+from competitors.workload import QUERIES
+
+OURS = "deltastar"
+PACKAGES = ("deltastar", "numba", "numpy", "clipspy", "pathway", "pyoxigraph")
+MEASURE = Path(__file__).parent / "competitors" / "measure.py"
+Report = dict[str, Any]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns 1 where systems disagree."""
+    options = parse(arguments)
+    results: dict[str, dict[str, Report]] = {}
+    for name in options.queries:
+        results[name] = compare(name, options)
+    print(
+        f"\n{options.triples:,} triples; {options.updates:,} messages, {options.deletions:.0%} of them deletions, ",
+        end="",
+    )
+    print("as they come" if options.relevant is None else f"{options.relevant:.0%} of them match a pattern")
+    print(table("updates/s", results, options, rate))
+    if OURS in options.systems:
+        print(table(f"{OURS} is so many times as fast", results, options, ratio))
+    for reason in sorted(
+        {f"{s}: {r['skipped']}" for row in results.values() for s, r in row.items() if "skipped" in r}
+    ):
+        print(reason)
+    wrong = [f"{query}, {s}: {r['wrong']}" for query, row in results.items() for s, r in row.items() if r.get("wrong")]
+    print("\n".join(wrong) if wrong else "all systems agree, and with naive joins of the first and last graph")
+    if options.json:
+        asked = {key: value for key, value in vars(options).items() if key not in ("json", "out")}
+        about = {"options": asked, "machine": machine(), "time": datetime.now(UTC).isoformat(timespec="seconds")}
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps({**about, "results": results}, indent=1) + "\n", encoding="ascii")
+    return 1 if wrong else 0
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    known = [*QUERIES, "selfcycle4"]
+    parser.add_argument("--systems", type=names(SYSTEMS), default=list(SYSTEMS), help=f"default: {','.join(SYSTEMS)}")
+    parser.add_argument("--queries", type=names(known), default=list(QUERIES), help=f"default: {','.join(QUERIES)}")
+    parser.add_argument("--triples", type=int, default=200_000, help="of the first graph")
+    parser.add_argument("--updates", type=int, default=20_000, help="timed messages")
+    parser.add_argument(
+        "--updates-of", action="append", default=[], metavar="SYSTEM=N", type=updates_of,
+        help="another number of messages for a system that is too slow, or too fast, for --updates",
+    )  # fmt: skip
+    parser.add_argument("--warm", type=int, default=1_000, help="messages before the timed ones")
+    parser.add_argument("--deletions", type=float, default=0.3, help="their share of the updates")
+    parser.add_argument(
+        "--relevant",
+        type=share,
+        default=1.0,
+        help="share of the messages that match a pattern, or `mixed`: as they come",
+    )
+    parser.add_argument("--repeat", type=int, default=3, help="the best counts")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--timeout", type=int, default=600, help="seconds for one measurement")
+    parser.add_argument("--memory", type=int, default=12, help="GiB of data for one measurement")
+    parser.add_argument("--out", type=Path, default=Path("out/bench/compare"), help="where the streams are written")
+    parser.add_argument("--json", type=Path, help="write all results there")
+    options = parser.parse_args(arguments)
+    options.updates_of = dict(options.updates_of)
+    return options
+
+
+def names(known: Sequence[str] | dict[str, Any]):  # type: ignore[no-untyped-def]
+    def split(text: str) -> list[str]:
+        chosen = text.split(",")
+        for name in chosen:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
+        return chosen
+
+    return split
+
+
+def updates_of(text: str) -> tuple[str, int]:
+    system, _, number = text.partition("=")
+    return names(SYSTEMS)(system)[0], int(number)
+
+
+def share(text: str) -> float | None:
+    return None if text == "mixed" else float(text)
+
+
+def compare(name: str, options: argparse.Namespace) -> dict[str, Report]:
+    """All systems on one query."""
+    best: dict[str, Report] = {}
+    work = {
+        system: workload.prepare(name, options.out, options, options.updates_of.get(system, options.updates))
+        for system in options.systems
+    }
+    truth = {directory: oracle.answers_before_and_after(workload.read(directory)) for directory in set(work.values())}
+    for turn in range(options.repeat):
+        for system in options.systems:
+            if "run_s" not in best.get(system, {"run_s": 0}):
+                continue  # it failed before
+            print(f"{name}, {system}, {turn + 1} of {options.repeat}", file=sys.stderr)
+            report = measure(system, work[system], options)
+            if "run_s" in report:
+                report["updates"] = options.updates_of.get(system, options.updates)
+                report["updates_per_s"] = report["updates"] / report["run_s"]
+                report["runs_s"] = [*best.get(system, {}).get("runs_s", ()), report["run_s"]]
+                report["wrong"] = mistakes(report, truth[work[system]])
+                if system in best and best[system]["run_s"] < report["run_s"]:
+                    report = {
+                        **best[system],
+                        "runs_s": report["runs_s"],
+                        "wrong": report["wrong"] or best[system]["wrong"],
+                    }
+            best[system] = report
+    for directory in truth:
+        compare_deltas({system: best[system] for system in best if work[system] == directory})
+    return best
+
+
+def measure(system: str, directory: Path, options: argparse.Namespace) -> Report:
+    """One process."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (options.memory << 30, options.memory << 30))
+
+    command = [sys.executable, str(MEASURE), system, str(directory)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=options.timeout, preexec_fn=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"skipped": f"not finished after {options.timeout} s"}
+    if done.returncode:
+        reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        return {"skipped": f"failed: {reason}", "stderr": done.stderr[-2000:]}
+    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def mistakes(report: Report, truth: tuple[oracle.Answers, oracle.Answers]) -> str:
+    """What is wrong about the deltas of one system, going by the answers before and after."""
+    if "net_digest" not in report:
+        return ""
+    before, after = truth
+    if report["answers"] not in (None, after.count):
+        return f"{report['answers']} answers at the end instead of {after.count}"
+    if before.count + report["added"] - report["removed"] != after.count:
+        return f"{report['added']} additions and {report['removed']} removals, from {before.count} answers to {after.count}"
+    if (before.digest + report["net_digest"]) % oracle.MODULUS != after.digest:
+        return "its deltas do not lead to the answers at the end"
+    return ""
+
+
+def compare_deltas(reports: dict[str, Report]) -> None:
+    """Those that report after each message must report the same; batches may only leave deltas out, in pairs."""
+    exact = {s: r for s, r in reports.items() if r.get("is_per_message") and not r["wrong"]}
+    if not exact:
+        return
+    most = max((r["added"], r["removed"]) for r in exact.values())
+    digests = {r["digest"] for r in exact.values()}
+    for report in exact.values():
+        if len(digests) > 1:
+            report["wrong"] = (
+                f"{report['added']} additions, {report['removed']} removals; another has {most}, or other rows"
+            )
+    for report in reports.values():
+        if report.get("is_per_message") is False and not report["wrong"] and report["added"] > most[0]:
+            report["wrong"] = f"{report['added']} additions, more than {most[0]}"
+
+
+# Tables
+
+
+def rate(row: dict[str, Report], system: str) -> str:
+    report = row[system]
+    if "run_s" not in report:
+        return "–"
+    return f"{report['updates_per_s']:,.0f}{'!' if report.get('wrong') else ''}"
+
+
+def ratio(row: dict[str, Report], system: str) -> str:
+    if "run_s" not in row[system] or "run_s" not in row[OURS]:
+        return "–"
+    return f"{row[OURS]['updates_per_s'] / row[system]['updates_per_s']:.1f}"
+
+
+def table(title: str, results: dict[str, dict[str, Report]], options: argparse.Namespace, cell) -> str:  # type: ignore[no-untyped-def]
+    """A line for each system, a column for each query."""
+    lines = [[title, *results]]
+    for system in options.systems:
+        lines.append([system, *(cell(row, system) for row in results.values())])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = (
+        "  ".join(t.rjust(w) if at else t.ljust(w) for at, (t, w) in enumerate(zip(line, widths, strict=True)))
+        for line in lines
+    )
+    return "\n".join(["", *rows])
+
+
+def machine() -> dict[str, Any]:
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = None
+    import sqlite3
+
+    model = ""
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    versions |= {"sqlite": sqlite3.sqlite_version, "python": platform.python_version()}
+    return {"processor": model, "system": platform.platform(), "versions": versions}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
