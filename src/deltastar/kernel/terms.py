@@ -1,0 +1,368 @@
+"""The term dictionary: texts to dense ids and back; exact, counted, recycling.
+
+A bucket's terms form a chain; there is at most one term a bucket on average, and growth splits one bucket at a time
+(linear hashing, Litwin 1980), so that no call waits for a rebuild. A text lies in a block of one of four size classes a
+power of two, behind its length. Invariant between calls: a term is found exactly while it has uses or is pending. Ids
+whose last use goes stay readable until `collect`, so that deltas which name them can be decoded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from deltastar.kernel.jit import inlined, kernel
+from deltastar.kernel.text import copy, equal, hash_bytes
+from deltastar.scan_layout import (
+    ADD,
+    DELETE,
+    FIRST_BUCKETS,
+    GRANULE,
+    GRANULE_WORDS,
+    HASH_BITS,
+    IS_PENDING,
+    K_MASK,
+    LENGTH_BYTES,
+    LONGEST_TERM,
+    N_HASH,
+    N_NEXT,
+    N_PLACE,
+    N_USES,
+    ONE_USE,
+    R_KIND,
+    R_OBJECT,
+    R_OBJECT_HASH,
+    R_OBJECT_ID,
+    R_PREDICATE,
+    R_PREDICATE_ID,
+    R_SUBJECT,
+    R_SUBJECT_HASH,
+    R_SUBJECT_ID,
+    ROW,
+    T_BUCKET_MASK,
+    T_BUCKETS,
+    T_COUNT,
+    T_FREE,
+    T_PENDING,
+    T_TEXT_TOP,
+    T_TEXT_USED,
+    T_TOP,
+    TERM,
+    TERM_TOO_LONG,
+    TERMS_FULL,
+    TEXT_FULL,
+    USES_MAX,
+)
+
+
+def prepare(t, seed, hash_bits=HASH_BITS):
+    """Makes empty arrays ready. Fewer hash bits force collisions, for tests."""
+    digest = hashlib.blake2b(int(seed).to_bytes(8, "little"), digest_size=8 * K_MASK).digest()
+    t.keys[:K_MASK] = np.frombuffer(digest, np.int64)
+    t.keys[K_MASK] = (1 << hash_bits) - 1
+    buckets = min(FIRST_BUCKETS, len(t.head))
+    t.counters[T_BUCKETS] = buckets
+    t.counters[T_BUCKET_MASK] = (1 << (buckets - 1).bit_length()) - 1
+    t.counters[T_TEXT_TOP] = 1
+
+
+# Lookup -------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def bucket_of(t, hash_):
+    """By the power of two above the number of buckets; by the one below for buckets that are not there yet."""
+    mask = t.counters[T_BUCKET_MASK]
+    bucket = hash_ & mask
+    return bucket if bucket < t.counters[T_BUCKETS] else bucket & (mask >> 1)
+
+
+@inlined
+def _has_text(t, id_, data, start, end):
+    place = np.int64(t.term[id_ * TERM + N_PLACE])
+    if t.words[place * GRANULE_WORDS] != end - start:
+        return False
+    return equal(data, start, t.text, place * GRANULE + LENGTH_BYTES, end - start)
+
+
+@kernel
+def find(t, data, start, end, hash_):
+    """The term's id, or 0."""
+    id_ = np.int64(t.head[bucket_of(t, hash_)])
+    while id_ != 0:
+        if t.term[id_ * TERM + N_HASH] == hash_ and _has_text(t, id_, data, start, end):
+            return id_
+        id_ = np.int64(t.term[id_ * TERM + N_NEXT])
+    return id_
+
+
+@inlined
+def text_of(t, id_):
+    """Where in `text` the term begins, and its length."""
+    place = np.int64(t.term[id_ * TERM + N_PLACE])
+    return place * GRANULE + LENGTH_BYTES, np.int64(t.words[place * GRANULE_WORDS])
+
+
+# Uses ---------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def intern(t, data, start, end, hash_):
+    """The term's id, a new one if need be, without a use: pending if it has none. Or a negative status."""
+    id_ = find(t, data, start, end, hash_)
+    return id_ if id_ != 0 else _add(t, data, start, end, hash_)
+
+
+@kernel
+def acquire(t, data, start, end, hash_):
+    """The term's id, a new one if need be, with one more use. Or a negative status."""
+    id_ = intern(t, data, start, end, hash_)
+    if id_ > 0:
+        retain(t, id_)
+    return id_
+
+
+@inlined
+def retain(t, id_):
+    """One more use."""
+    at = id_ * TERM + N_USES
+    if t.term[at] < USES_MAX:
+        t.term[at] += ONE_USE
+
+
+@inlined
+def release(t, id_):
+    """One use less; after the last one the id is pending."""
+    at = id_ * TERM + N_USES
+    uses = t.term[at]
+    if uses < USES_MAX:
+        uses -= ONE_USE
+        if uses == 0:
+            uses = IS_PENDING
+            _note_pending(t, id_)
+        t.term[at] = uses
+
+
+@inlined
+def uses_of(t, id_):
+    """How many uses the id has."""
+    return t.term[id_ * TERM + N_USES] >> 1
+
+
+@kernel
+def collect(t):
+    """Frees the pending ids that still have no use: how many."""
+    freed = 0
+    for index in range(t.counters[T_PENDING]):
+        id_ = np.int64(t.pending[index])
+        uses = t.term[id_ * TERM + N_USES]
+        t.term[id_ * TERM + N_USES] = uses & ~IS_PENDING
+        if uses == IS_PENDING:
+            _drop(t, id_)
+            freed += 1
+    t.counters[T_PENDING] = 0
+    return freed
+
+
+@inlined
+def _note_pending(t, id_):
+    pending = t.counters[T_PENDING]
+    t.pending[pending] = id_
+    t.counters[T_PENDING] = pending + 1
+
+
+@kernel
+def _add(t, data, start, end, hash_):
+    id_ = t.counters[T_FREE]
+    if id_ == 0:
+        id_ = t.counters[T_TOP] + 1
+        if id_ >= len(t.pending):
+            return np.int64(TERMS_FULL)
+    length = end - start
+    if length > LONGEST_TERM:
+        return np.int64(TERM_TOO_LONG)
+    place = _allocate(t, length)
+    if place == 0:
+        return np.int64(TEXT_FULL)
+    if id_ > t.counters[T_TOP]:
+        t.counters[T_TOP] = id_
+    else:
+        t.counters[T_FREE] = t.term[id_ * TERM + N_NEXT]
+    t.words[place * GRANULE_WORDS] = length
+    copy(t.text, place * GRANULE + LENGTH_BYTES, data, start, length)
+    t.counters[T_COUNT] += 1
+    if t.counters[T_COUNT] > t.counters[T_BUCKETS] and t.counters[T_BUCKETS] < len(t.head):
+        _split(t)
+    base, bucket = id_ * TERM, bucket_of(t, hash_)
+    t.term[base + N_NEXT] = t.head[bucket]
+    t.term[base + N_HASH] = hash_
+    t.term[base + N_PLACE] = place
+    t.term[base + N_USES] = IS_PENDING
+    t.head[bucket] = id_
+    _note_pending(t, id_)
+    return id_
+
+
+@kernel
+def _split(t):
+    """One more bucket, which takes its share of the bucket that stood for it so far."""
+    new, mask = t.counters[T_BUCKETS], t.counters[T_BUCKET_MASK]
+    if new > mask:
+        mask = 2 * mask + 1
+        t.counters[T_BUCKET_MASK] = mask
+    t.counters[T_BUCKETS] = new + 1
+    old = new & (mask >> 1)
+    id_ = np.int64(t.head[old])
+    stays, goes = np.int64(0), np.int64(0)
+    while id_ != 0:
+        base = id_ * TERM
+        after = np.int64(t.term[base + N_NEXT])
+        if t.term[base + N_HASH] & mask == new:
+            t.term[base + N_NEXT] = goes
+            goes = id_
+        else:
+            t.term[base + N_NEXT] = stays
+            stays = id_
+        id_ = after
+    t.head[old], t.head[new] = stays, goes
+
+
+@kernel
+def _drop(t, id_):
+    """Takes a term out; its id and its block are free."""
+    base = id_ * TERM
+    after = t.term[base + N_NEXT]
+    bucket = bucket_of(t, np.int64(t.term[base + N_HASH]))
+    before = np.int64(t.head[bucket])
+    if before == id_:
+        t.head[bucket] = after
+    else:
+        while t.term[before * TERM + N_NEXT] != id_:
+            before = np.int64(t.term[before * TERM + N_NEXT])
+        t.term[before * TERM + N_NEXT] = after
+    _free(t, np.int64(t.term[base + N_PLACE]))
+    t.term[base + N_PLACE] = 0
+    t.term[base + N_NEXT] = t.counters[T_FREE]
+    t.counters[T_FREE] = id_
+    t.counters[T_COUNT] -= 1
+
+
+# Blocks -------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _class_of(granules):
+    """The size class, and how many granules its blocks have: 1 to 8, then four sizes to a power of two."""
+    shift = 0
+    while (granules - 1) >> shift >= 8:
+        shift += 1
+    quarter = (granules - 1) >> shift
+    return 4 * shift + quarter, (quarter + 1) << shift
+
+
+@kernel
+def _allocate(t, length):
+    """A block for a length and a text: its first granule, or 0 when there is no room."""
+    size_class, granules = _class_of((length + LENGTH_BYTES + GRANULE - 1) // GRANULE)
+    place = np.int64(t.free_text[size_class])
+    if place != 0:
+        t.free_text[size_class] = t.words[place * GRANULE_WORDS]
+    else:
+        place = t.counters[T_TEXT_TOP]
+        if (place + granules) * GRANULE > len(t.text):
+            return np.int64(0)
+        t.counters[T_TEXT_TOP] = place + granules
+    t.counters[T_TEXT_USED] += granules
+    return place
+
+
+@kernel
+def _free(t, place):
+    length = np.int64(t.words[place * GRANULE_WORDS])
+    size_class, granules = _class_of((length + LENGTH_BYTES + GRANULE - 1) // GRANULE)
+    t.words[place * GRANULE_WORDS] = t.free_text[size_class]
+    t.free_text[size_class] = place
+    t.counters[T_TEXT_USED] -= granules
+
+
+# Rows and deltas, in bulk -------------------------------------------------------------------------------------------
+
+
+@kernel
+def find_rows(t, data, rows, count):
+    """Notes the hashes of subjects and objects, and the ids of those that are there; 0 for the others."""
+    for base in range(0, count * ROW, ROW):
+        if rows[base + R_KIND] == ADD or rows[base + R_KIND] == DELETE:
+            _find_part(t, data, rows, base + R_SUBJECT, base + R_SUBJECT_HASH, base + R_SUBJECT_ID)
+            _find_part(t, data, rows, base + R_OBJECT, base + R_OBJECT_HASH, base + R_OBJECT_ID)
+
+
+@kernel
+def _find_part(t, data, rows, text, hash_at, id_at):
+    start, end = np.int64(rows[text]), np.int64(rows[text + 1])
+    hash_ = hash_bytes(t.keys, data, start, end)
+    rows[hash_at] = hash_
+    rows[id_at] = find(t, data, start, end, hash_)
+
+
+@kernel
+def intern_rows(t, data, rows, first, count):
+    """Completes the ids after `find_rows`: an added row's terms are interned, a deleted row's may have come meanwhile.
+
+    New ids are pending: what retains them must do so before `collect`. Returns the row reached: less than `count` when
+    a capacity is exhausted, the status then being in the row's id.
+    """
+    for row in range(first, count):
+        base = row * ROW
+        kind = rows[base + R_KIND]
+        if kind == ADD or kind == DELETE:
+            if rows[base + R_SUBJECT_ID] == 0:
+                _intern_part(t, data, rows, kind, base + R_SUBJECT, base + R_SUBJECT_HASH, base + R_SUBJECT_ID)
+            if rows[base + R_OBJECT_ID] == 0:
+                _intern_part(t, data, rows, kind, base + R_OBJECT, base + R_OBJECT_HASH, base + R_OBJECT_ID)
+            if rows[base + R_SUBJECT_ID] < 0 or rows[base + R_OBJECT_ID] < 0:
+                return row
+    return count
+
+
+@kernel
+def _intern_part(t, data, rows, kind, text, hash_at, id_at):
+    start, end, hash_ = np.int64(rows[text]), np.int64(rows[text + 1]), np.int64(rows[hash_at])
+    if kind == ADD:
+        rows[id_at] = intern(t, data, start, end, hash_)
+    else:
+        rows[id_at] = find(t, data, start, end, hash_)
+
+
+@kernel
+def intern_predicates(t, data, rows, first, count):
+    """The same for predicates, for streams in which a predicate variable wants their ids."""
+    for row in range(first, count):
+        base = row * ROW
+        kind = rows[base + R_KIND]
+        if kind == ADD or kind == DELETE:
+            start, end = np.int64(rows[base + R_PREDICATE]), np.int64(rows[base + R_PREDICATE + 1])
+            hash_ = hash_bytes(t.keys, data, start, end)
+            id_ = intern(t, data, start, end, hash_) if kind == ADD else find(t, data, start, end, hash_)
+            rows[base + R_PREDICATE_ID] = id_
+            if id_ < 0:
+                return row
+    return count
+
+
+@kernel
+def copy_texts(t, ids, first, count, out, ends):
+    """Copies the texts of `ids[first:count]` one behind the other to `out`, and where each ends to `ends`.
+
+    Returns the index reached: less than `count` when `out` is full.
+    """
+    at = np.int64(0)
+    for index in range(first, count):
+        start, length = text_of(t, np.int64(ids[index]))
+        if at + length > len(out):
+            return index
+        copy(out, at, t.text, start, length)
+        at += length
+        ends[index - first] = at
+    return count
