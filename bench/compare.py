@@ -2,11 +2,11 @@
 
     python bench/compare.py [--systems deltastar,sqlite,…] [--queries star,path3,…] [--updates 20000] [--json FILE] …
 
-Each measurement is a process of its own (`competitors/measure.py`), one after the other; the systems take turns, so that a busy
-moment of the machine hits all of them, and the best of `--repeat` counts. CPU time of all threads, from the text of the
-messages to deltas as Python values or as text, after `--warm` messages that are not timed. All systems must come to the same
-deltas, and from the first answers to the last, which are joined naively from the whole graph. What cannot be installed is
-left out, and the table says why. See README.md here.
+Each measurement is a process of its own (`competitors/measure.py`), one after the other; the systems take turns, so
+that a busy moment of the machine hits all of them, and the best of `--repeat` counts. CPU time of all threads, from the
+text of the messages to deltas as Python values or as text, after `--warm` messages that are not timed. All systems must
+come to the same deltas, and from the first answers to the last, which are joined naively from the whole graph. What
+cannot be installed is left out, with its reason. See README.md here.
 """
 
 from __future__ import annotations
@@ -168,7 +168,8 @@ def mistakes(report: Report, truth: tuple[oracle.Answers, oracle.Answers]) -> st
     if report["answers"] not in (None, after.count):
         return f"{report['answers']} answers at the end instead of {after.count}"
     if before.count + report["added"] - report["removed"] != after.count:
-        return f"{report['added']} additions and {report['removed']} removals, from {before.count} answers to {after.count}"
+        change = f"{report['added']} additions and {report['removed']} removals"
+        return f"{change}, from {before.count} answers to {after.count}"
     if (before.digest + report["net_digest"]) % oracle.MODULUS != after.digest:
         return "its deltas do not lead to the answers at the end"
     return ""

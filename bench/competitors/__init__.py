@@ -8,10 +8,10 @@ A system is a class of one query with
     answer_count()  of the final graph, not timed
     close()
 
-and `IS_PER_MESSAGE`, which is False where messages are applied in batches, so that a delta and its opposite in one batch
-cancel out. `run` may be called again; the first call is the warm-up. Rows are split at blanks instead of being parsed,
-and rows that match no pattern are dropped by a look into a dictionary: both are in favour of these systems, which have
-no reader of their own. A module imports the package it needs when its class is made, so that the others work without it.
+and `IS_PER_MESSAGE`, which is False where messages are applied in batches, so that a delta and its opposite in one
+batch cancel out. `run` may be called again; the first call is the warm-up. Rows are split at blanks instead of being
+parsed, and rows that match no pattern are dropped by a look into a dictionary: both are in favour of these systems,
+which have no reader of their own. A package is imported when its class is made, so that the others work without it.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """CLIPS, a Rete engine, through clipspy: a fact for each triple, and rules that print deltas into a file, from C.
 
-One rule matches the query and prints an addition for each new match. Rete tells nobody when a match goes, so before a fact is
-retracted another one, `gone-…`, is asserted for it, and a rule for each pattern it can match prints the removals
-(the delta rule, with the later patterns not matching that fact). The textbook alternative, `logical` facts that CLIPS retracts by
-itself, and `watch`, which prints it, was slower by 2 to 4 times where there are many deltas.
+One rule matches the query and prints an addition for each new match. Rete tells nobody when a match goes, so before a
+fact is retracted another one, `gone-…`, is asserted for it, and a rule for each pattern it can match prints the
+removals (the delta rule, with the later patterns not matching that fact). The textbook alternative, `logical` facts
+that CLIPS retracts by itself, and `watch`, which prints it, was slower by 2 to 4 times where there are many deltas.
 
-**The leak.** `clips.facts.Fact.__init__` calls `RetainFact`, and `__del__` calls `ReleaseFact(env, fact)`; the C function takes the
-fact alone, and the `TypeError` is swallowed (clipspy 1.0.6). The count of a fact that Python has ever seen never falls to zero: it
-stays after `retract`, 160 bytes and its place in a list of garbage. Here no `Fact` is made: facts are asserted and
-retracted through the library beneath, by pointers which are kept only while the fact is there, so there is nothing to release.
+**The leak.** `clips.facts.Fact.__init__` calls `RetainFact`, and `__del__` calls `ReleaseFact(env, fact)`; the C
+function takes the fact alone, and the `TypeError` is swallowed (clipspy 1.0.6). The count of a fact that Python has
+ever seen never falls to zero: it stays after `retract`, 160 bytes and its place in a list of garbage. The patch here
+is to make no `Fact`: facts are asserted and retracted through the library beneath, by pointers which are kept only
+while the fact is there and which were never counted, so there is nothing to release.
 
-Two more things that made it faster, measured: `FactBuilder` with strings takes 3 µs where `assert_string` takes 70; and clipspy's
-error router, which is asked in Python about every word that CLIPS prints, is deactivated (5 times on the path).
+Two more things made it faster, measured: `FactBuilder` with strings takes 3 µs where `assert_string` takes 70; and
+clipspy's error router, which is asked in Python about every word that CLIPS prints, is deactivated (5 times on a path).
 """
 
 from __future__ import annotations

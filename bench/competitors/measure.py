@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parents[1])
 
-from competitors import make, oracle, workload
+from competitors import make, oracle, workload  # noqa: E402
 
 
 def cpu_seconds() -> float:

@@ -1,7 +1,8 @@
-"""What the deltas must come to: the answers before and after a stream, joined naively from whole graphs, as counts and digests.
+"""What the deltas must come to: the answers before and after a stream, joined naively from whole graphs.
 
-A digest is the sum of hashes of rows, modulo 2^64: it does not depend on their order, and the deltas of a stream, added with
-their signs to the digest of the first answers, must give that of the last.
+They are kept as counts and digests. A digest is the sum of hashes of rows, modulo 2^64: it does not depend on their
+order, and the deltas of a stream, added with their signs to the digest of the first answers, must give that of the
+last.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """pyoxigraph: a store, and a SPARQL query for each pattern that a changed triple can match; and its parser alone.
 
-The queries are the delta rule, with the changed triple's terms as `substitutions` of variables. They run with the triple in
-the store: after an insertion, before a deletion.
+The queries are the delta rule, with the changed triple's terms as `substitutions` of variables. They run with the
+triple in the store: after an insertion, before a deletion.
 """
 
 from __future__ import annotations

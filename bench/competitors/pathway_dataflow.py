@@ -1,11 +1,12 @@
 """Pathway, an incremental dataflow engine in Rust: joins of one table of triples, which is filtered for each pattern.
 
-A thread of Pathway takes the rows from a queue and commits them in batches of a thousand; Pathway writes the deltas of each batch
-into a file, from Rust (a Python callback for each was slower). Within a batch an answer that comes and goes leaves no delta.
+A thread of Pathway takes the rows from a queue and commits them in batches of a thousand; Pathway writes the deltas of
+each batch into a file, from Rust, which costs as much as a Python callback for each of them, or a little less. Within a
+batch an answer that comes and goes leaves no delta.
 
-The rows go into a native session, which is faster than an upsert session, and wrong where a stream repeats itself:
-the streams here do not. Nothing tells when Pathway has worked off its queue, so a run ends when the process has used no
-time for a while; the waiting itself costs no CPU time.
+The rows go into a native session, which is wrong where a stream repeats itself; the streams here do not. Nothing tells
+when Pathway has worked off its queue, so a run ends when the process has used no time for a while; the waiting itself
+costs no CPU time.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class PathwayDataflow:
         self.fed = threading.Event()
         self.loaded_bytes = 0
         self.has_ended = False
-        self.thread = threading.Thread(target=self.flow)
+        self.thread = threading.Thread(target=self.flow, daemon=True)
 
     def flow(self) -> None:
         """Builds the dataflow and runs it until the queue ends."""
@@ -55,6 +56,8 @@ class PathwayDataflow:
             o: str = pw.column_definition(primary_key=True)
 
         class Feed(pw.io.python.ConnectorSubject):  # type: ignore[name-defined, misc]
+            _deletions_enabled = True  # Pathway's guess, from the source of `run`, misses them
+
             def run(self) -> None:
                 while (rows := system.commands.get()) is not None:
                     number = 0
@@ -114,7 +117,9 @@ class PathwayDataflow:
     def feed(self, rows: Iterable[tuple[str, str, str, str]]) -> None:
         self.fed.clear()
         self.commands.put(rows)
-        self.fed.wait()
+        while not self.fed.wait(1):
+            if not self.thread.is_alive():
+                raise RuntimeError("Pathway stopped, see above")
         quiet, before = 0, time.process_time()
         while quiet < IDLE_TIMES:
             time.sleep(IDLE_S)

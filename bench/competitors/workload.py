@@ -1,8 +1,9 @@
-"""The workloads: a graph, a query and messages, made with `generate.py` from a seed; and what every adapter needs to read them.
+"""The workloads: a graph, a query and messages, made by `generate.py` from a seed; what adapters need to read them.
 
-All systems get the same files. `Query` says which rows match a pattern at all, and `deltas_of` states the delta rule once for the
-adapters that need it written out: for each pattern that a changed triple can match (the trigger), the others, and which
-of those must not match the changed triple itself (the later ones, DESIGN.md "exactly once").
+All systems get the same files. `Query.unifies` says which rows match a pattern at all, and `Query.triggers` states the
+delta rule for the adapters that need it written out: for each pattern that a changed triple can match (the trigger),
+the others, and which of those must not match the changed triple itself: the later ones, so that each delta is found
+once.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ GRAPH_QUERIES = {
 }
 LABEL_QUERIES = {
     "simplestar": "v0 p0 c0 . v0 p1 c0 . v0 p2 c0",
-    "product": "c8 p5 c9 . v0 p6 v1 . v1 p3 c6 . v2 p0 c4 . v2 p1 c4",
+    "product": "c8 p5 c9 . v0 p0 c4 . v0 p1 c4 . v1 p6 v2 . v2 p3 c6",
 }
 """Over the graph of `write_labels`; a constant c<id> is the node n<id>."""
 QUERIES = ("simplestar", "star", "path3", "triangle", "cycle4", "tree6", "selfpath", "product")
@@ -38,8 +39,8 @@ LABEL_SHARES = [2.0**-rank for rank in range(1, LABELS)] + [2.0 ** (1 - LABELS)]
 LABEL_PREDICATES, EDGE_PREDICATES = 5, 2
 GATE = (8, 5, 9)
 """The triple that the ground part of `product` asks for."""
-GATE_EVERY = 25_000
-"""Messages between two changes of the ground part."""
+GATE_CHANGES = 40
+"""How often it goes and comes back in the messages drawn; it is there at first."""
 STREAM_FACTOR = 15
 """Messages drawn for each one that is asked for: the rarest query matches a tenth of them."""
 
@@ -67,7 +68,7 @@ class Pattern(NamedTuple):
 
 
 class Trigger(NamedTuple):
-    """A pattern that the changed triple is matched with, and the others, with `is_later` for those that must not match it."""
+    """A pattern that the changed triple is matched with, and the others, each with whether it must not match it."""
 
     pattern: Pattern
     others: tuple[tuple[Pattern, bool], ...]
@@ -111,10 +112,15 @@ class Query:
 
 
 def connected_first(first: Pattern, others: list[tuple[Pattern, bool]]) -> Iterator[tuple[Pattern, bool]]:
-    """In an order in which a pattern has a bound variable wherever that is possible, those with both ends bound first."""
+    """In an order of joins: those with the most bound variables first, and of these those with the most constants."""
     bound, left = {first.s, first.o}, list(others)
+
+    def selectivity(entry: tuple[Pattern, bool]) -> tuple[int, int]:
+        variables = [term for term in (entry[0].s, entry[0].o) if is_variable(term)]
+        return sum(variable in bound for variable in variables), 2 - len(variables)
+
     while left:
-        chosen = max(left, key=lambda entry: sum(not is_variable(t) or t in bound for t in (entry[0].s, entry[0].o)))
+        chosen = max(left, key=selectivity)
         left.remove(chosen)
         bound |= {chosen[0].s, chosen[0].o}
         yield chosen
@@ -228,8 +234,8 @@ def triples(path: Path, query: Query) -> Iterator[tuple[str, str, str]]:
 def write_labels(options: argparse.Namespace) -> None:
     """A graph of nodes with labels, for queries with constants; `options` are those of `generate.py graph`.
 
-    Predicates 0 … 4 lead to one of eight label nodes, each half as frequent as the one before; predicates 6 and 7 from any
-    node to any other; predicate 5 is only in the triple of a ground pattern, which comes and goes.
+    Predicates 0 … 4 lead to one of eight label nodes, each half as frequent as the one before; predicates 6 and 7 from
+    any node to any other; predicate 5 is only in the triple of a ground pattern, which comes and goes.
     """
     rng = np.random.default_rng(options.seed)
     chance = random.Random(options.seed)
@@ -251,13 +257,13 @@ def write_labels(options: argparse.Namespace) -> None:
     there: dict[int, None] = {}
     while len(there) < options.triples:
         there.update(dict.fromkeys(keys(options.triples - len(there) + 10)))
-    present = list(there)[: options.triples]
-    initial = [row(generate.INSERT, key) for key in present]
+    present = list(there)[: options.triples - 1]
+    initial = [(generate.INSERT, *GATE), *(row(generate.INSERT, key) for key in present)]
     stream = []
-    is_open = False
+    is_open, period = True, max(options.updates // GATE_CHANGES, 1)
     for number, (op, key) in enumerate(changes(present, keys, options, chance)):
-        if number % GATE_EVERY == GATE_EVERY // 2:
-            stream.append((generate.DELETE if is_open else generate.INSERT, GATE[0], GATE[1], GATE[2]))
+        if number % period == period // 2:
+            stream.append((generate.DELETE if is_open else generate.INSERT, *GATE))
             is_open = not is_open
         stream.append(row(op, key))
     generate.write(options, initial, stream, {}, {})
