@@ -162,7 +162,15 @@ def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
     add("--answers", metavar="DEST", help="write the final answers: a .srj, .csv or .tsv file, or a directory of them")
     add("--follow", action="store_true", help="go on with what is added to the file or directory, without end")
     add("--checkpoint", metavar="DIR", help="continue here after an interruption; nothing is lost or written twice")
-    add("--engine", choices=("inline", "paper", "spark"), default="inline", help="what evaluates (default: inline)")
+    add(
+        "--engine",
+        choices=("inline", "paper", "spark"),
+        default="inline",
+        help="what evaluates: inline, in this process (default); paper, with the paper's algorithms in plain Python; "
+        "spark, not part of this version",
+    )
+    add("--shards", type=_positive, metavar="N", help="with --engine spark: how many parts evaluate side by side")
+    add("--master", metavar="URL", help="with --engine spark: the cluster")
     add("--rejects", metavar="PATH", help="where malformed rows go (default: DELTAS.rejects.jsonl)")
     add("--strict", action="store_true", help="stop at the first malformed row, repeated insert or absent delete")
     add("--quiet", action="store_true", help="say nothing but errors")
@@ -206,6 +214,13 @@ def _add_verify(commands: argparse._SubParsersAction[Any]) -> None:
         "deltastar verify ring.rq --updates transfers.rdfp",
     )
     _add_queries_and_updates(parser)
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return number
 
 
 def _say(text: str) -> None:

@@ -28,6 +28,9 @@ def run(options: argparse.Namespace) -> int:
     """`deltastar run`."""
     if options.engine == "spark":
         raise UsageError("--engine spark is not part of this version; use --engine inline")
+    for option, value in (("--shards", options.shards), ("--master", options.master)):
+        if value is not None:
+            raise UsageError(f"{option} belongs to --engine spark; leave it out with --engine {options.engine}")
     progress = Progress(options.quiet, options.progress)
     logging.getLogger("deltastar").addHandler(_NoteHandler(progress))
     queries = read_queries(options.queries)

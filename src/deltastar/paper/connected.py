@@ -57,12 +57,12 @@ class VarConnected:
 
 
 class _Step:
-    """One star in the order: where its centre stands, and the values of the variables that earlier stars bind."""
+    """One star in the order, and the values of its variables that earlier stars bind."""
 
-    __slots__ = ("centre", "key", "list")
+    __slots__ = ("key", "list")
 
     def __init__(self, list: ExtendedList, bound: frozenset[int]) -> None:
-        self.list, self.centre = list, list.centre
+        self.list = list
         shared = sorted(list.positions & bound)
         self.key: Callable[[Summary], Any] = itemgetter(*shared) if shared else lambda V: None
 
@@ -70,15 +70,13 @@ class _Step:
 class _Search:
     """Algorithm 7 for one message and pattern.
 
-    Complete records are grouped, the first time that a centre is met, by the values that earlier stars bind; the
-    paper looks through all of them each time. The paper's version also returns at the last star with the first
-    compatible record; all of them are answers.
+    Changed records are grouped by the values that earlier stars bind; the paper looks through all of them each time.
+    Its version also returns at the last star with the first compatible record; all of them are answers.
     """
 
     def __init__(self, steps: list[_Step], R: list[list[Summary]]) -> None:
         self._steps = steps
         self._changed = [_grouped(step, records) for step, records in zip(steps, R, strict=False)]
-        self._ground: list[dict[int, dict[Any, list[Summary]]]] = [{} for _ in steps]
 
     def find_delta_var_summaries(self, V_i: Summary, k: int) -> Iterator[Values]:
         if k == len(self._steps):
@@ -91,12 +89,7 @@ class _Search:
         step = self._steps[k]
         if k < len(self._changed):
             return self._changed[k].get(step.key(V_i), [])
-        C_i = V_i[step.centre]
-        assert C_i is not None
-        groups = self._ground[k].get(C_i)
-        if groups is None:
-            groups = self._ground[k][C_i] = _grouped(step, step.list.get_ground_items(C_i))
-        return groups.get(step.key(V_i), [])
+        return step.list.get_ground_items(V_i)
 
 
 def _steps(lists: list[ExtendedList]) -> list[_Step]:

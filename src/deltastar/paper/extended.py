@@ -17,7 +17,7 @@ V is a tuple over the component's variables, `UNKNOWN` (the paper's `*`) where n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from deltastar.plan.decompose import Star
 from deltastar.query.algebra import TriplePattern, Variable
@@ -47,6 +47,7 @@ class ExtendedList:
             1 << place: tuple(position_of[variable] for variable in patterns[pattern].variables)
             for place, pattern in enumerate(star.patterns)
         }
+        self._unknown: Summary = (UNKNOWN,) * len(variables)
         self.positions = frozenset(position for positions in self.positions_of.values() for position in positions)
 
     def process_update_message_on_star_ext(self, op: str, j: int, V_j: Summary) -> list[Summary]:
@@ -63,77 +64,78 @@ class ExtendedList:
     def delete(self, bit: int, V_j: Summary) -> list[Summary]:
         raise NotImplementedError
 
-    def get_ground_items(self, C: int) -> list[Summary]:
-        """The paper's getGroundItems: the summaries of the complete records at a value of the centre."""
+    def get_ground_items(self, V_i: Summary) -> list[Summary]:
+        """The paper's getGroundItems: the complete records at V_i's centre, those that are compatible with V_i."""
         raise NotImplementedError
 
     def records(self) -> Iterator[tuple[int, Summary]]:
         """All records, as (M, V)."""
         raise NotImplementedError
 
+    def _restrict(self, V: Summary, M: int) -> Summary:
+        """The summary with the variables of the patterns in M only."""
+        kept = {position for bit, positions in self.positions_of.items() if M & bit for position in positions}
+        return tuple(value if position in kept else UNKNOWN for position, value in enumerate(V))
+
 
 class FreeStar(ExtendedList):
-    """The list of a star whose patterns share nothing but the centre: L_e[X_G] = {V, …}, with one M for all of them.
+    """The list of a star whose patterns share nothing but the centre: L_e[X_G] = {pattern: {V_j, …}}.
 
-    Any choices agree, so the records of a match are its joins with one match of each other pattern. The paper finds
-    them by looking through the list, which a hub pays for at every update; here the matches stand beside the list.
+    Any choices agree, so the records of a centre all have the same M, and are the joins of one match of each of its
+    patterns. The paper writes each of them down, and looks through all of them at every update; here the list holds the
+    matches, and a record is made when it is asked for.
     """
 
     def __init__(self, star: Star, patterns: tuple[TriplePattern, ...], variables: tuple[Variable, ...]) -> None:
         super().__init__(star, patterns, variables)
-        self.L_e: dict[int, set[Summary]] = {}
-        self._matches: dict[int, dict[int, set[Summary]]] = {}  # centre → pattern → V_j
+        self.L_e: dict[int, dict[int, set[Summary]]] = {}
 
     def insert(self, bit: int, V_j: Summary) -> list[Summary]:
-        """Adds the records of the match; those without a match of its pattern are not maximal any more.
+        """Adds a match: the records that hold it are new.
 
         The paper copies every record that has a value in that place, which makes each copy once for each old match.
         """
         X_G = V_j[self.centre]
         assert X_G is not None
-        matches = self._matches.setdefault(X_G, {})
-        added = self._joins(matches, bit, V_j)
-        if bit in matches:
-            matches[bit].add(V_j)
-            self.L_e[X_G].update(added)
-        else:
-            matches[bit] = {V_j}
-            self.L_e[X_G] = set(added)
-        return added if sum(matches) == self.full else []
+        self.L_e.setdefault(X_G, {}).setdefault(bit, set()).add(V_j)
+        return self.get_ground_items(V_j)
 
     def delete(self, bit: int, V_j: Summary) -> list[Summary]:
-        """Removes the records of the match; when it was the pattern's last, what is left of them is maximal again."""
+        """Removes a match: the records that held it are gone."""
         X_G = V_j[self.centre]
         assert X_G is not None
-        matches = self._matches[X_G]
-        M = sum(matches)
-        gone = self._joins(matches, bit, V_j)
+        gone = self.get_ground_items(V_j)
+        matches = self.L_e[X_G]
         matches[bit].remove(V_j)
-        if matches[bit]:
-            self.L_e[X_G].difference_update(gone)
-        else:
+        if not matches[bit]:
             del matches[bit]
-            self.L_e[X_G] = set(self._joins(matches, bit, self._only_centre(V_j)))
-        if not matches:
-            del self._matches[X_G], self.L_e[X_G]
-        return gone if M == self.full else []
+            if not matches:
+                del self.L_e[X_G]
+        return gone
 
-    def get_ground_items(self, C: int) -> list[Summary]:
-        return list(self.L_e[C]) if sum(self._matches.get(C, ())) == self.full else []
+    def get_ground_items(self, V_i: Summary) -> list[Summary]:
+        C = V_i[self.centre]
+        assert C is not None
+        matches = self.L_e.get(C, {})
+        return self._joins(matches, V_i) if sum(matches) == self.full else []
 
     def records(self) -> Iterator[tuple[int, Summary]]:
-        return ((sum(self._matches[X_G]), V) for X_G, records in self.L_e.items() for V in records)
+        for X_G, matches in self.L_e.items():
+            for V in self._joins(matches, (*self._unknown[: self.centre], X_G, *self._unknown[self.centre + 1 :])):
+                yield sum(matches), V
 
-    def _joins(self, matches: dict[int, set[Summary]], bit: int, V_j: Summary) -> list[Summary]:
-        """The records that hold a match: its joins with one match of each other pattern."""
-        records = [V_j]
-        for other, others in matches.items():
-            if other != bit and len(self.positions_of[other]) > 1:  # else it binds the centre alone
-                records = [join(V, V_other) for V in records for V_other in others]
+    def _joins(self, matches: dict[int, set[Summary]], V_i: Summary) -> list[Summary]:
+        """The records of one centre that are compatible with V_i, which knows the centre."""
+        records = [self._unknown]
+        for bit, all_V_j in matches.items():
+            known = [position for position in self.positions_of[bit] if V_i[position] is not UNKNOWN]
+            compatible: Collection[Summary] = all_V_j
+            if len(known) == len(self.positions_of[bit]):
+                compatible = all_V_j & {self._restrict(V_i, bit)}
+            elif len(known) > 1:
+                compatible = [V_j for V_j in all_V_j if agree(V_i, V_j, known)]
+            records = [join(V, V_j) for V in records for V_j in compatible]
         return records
-
-    def _only_centre(self, V: Summary) -> Summary:
-        return tuple(value if position == self.centre else UNKNOWN for position, value in enumerate(V))
 
 
 class JoinedStar(ExtendedList):
@@ -183,8 +185,11 @@ class JoinedStar(ExtendedList):
             del self.L_e[X_G]
         return [V for V, M in affected if M == self.full]
 
-    def get_ground_items(self, C: int) -> list[Summary]:
-        return [V for V, M in self.L_e.get(C, {}).items() if M == self.full]
+    def get_ground_items(self, V_i: Summary) -> list[Summary]:
+        C = V_i[self.centre]
+        assert C is not None
+        known = [position for position in self.positions if V_i[position] is not UNKNOWN]
+        return [V for V, M in self.L_e.get(C, {}).items() if M == self.full and agree(V, V_i, known)]
 
     def records(self) -> Iterator[tuple[int, Summary]]:
         return ((M, V) for records in self.L_e.values() for V, M in records.items())
@@ -197,18 +202,13 @@ class JoinedStar(ExtendedList):
             if M & bit and all(V_j[position] in (UNKNOWN, V[position]) for position in positions)
         )
 
-    def _restrict(self, V: Summary, M: int) -> Summary:
-        """The summary with the variables of the patterns in M only."""
-        kept = {position for bit, positions in self.positions_of.items() if M & bit for position in positions}
-        return tuple(value if position in kept else UNKNOWN for position, value in enumerate(V))
-
 
 def join(V_1: Summary, V_2: Summary) -> Summary:
     """The paper's join of compatible variables-summaries: what the first knows, else what the second knows."""
     return tuple(right if left is UNKNOWN else left for left, right in zip(V_1, V_2, strict=True))
 
 
-def agree(V_1: Summary, V_2: Summary, positions: tuple[int, ...]) -> bool:
+def agree(V_1: Summary, V_2: Summary, positions: Sequence[int]) -> bool:
     """Whether two summaries have the same values there."""
     return all(V_1[position] == V_2[position] for position in positions)
 
