@@ -35,8 +35,13 @@ R_NUMBER = 10
 R_SUBJECT_HASH = 11
 R_OBJECT_HASH = 12
 R_SUBJECT_ID = 13
-R_PREDICATE_ID = 14
-R_OBJECT_ID = 15
+R_OBJECT_ID = 14
+R_PREDICATE_ID = 15
+PARTS = 2
+"""Subject and object; the steps lead from the one's columns to the other's."""
+TEXT_STEP, HASH_STEP, ID_STEP = R_OBJECT - R_SUBJECT, R_OBJECT_HASH - R_SUBJECT_HASH, R_OBJECT_ID - R_SUBJECT_ID
+GROUP = 32
+"""Rows whose terms are looked up together, so that their cache misses overlap."""
 
 # Kinds of rows.
 DROPPED = 0
@@ -138,6 +143,8 @@ USES_MAX = (1 << 31) - 2
 """A count that gets here, at a billion uses, stays here, and its term with it."""
 
 FIRST_BUCKETS = 1024
+SPLITS_AHEAD = 8
+"""A split asks for the chain that is split so many terms later: its cache miss is over by then."""
 GRANULE = 8
 GRANULE_WORDS = 2
 LENGTH_BYTES = 4

@@ -13,14 +13,17 @@ import hashlib
 import numpy as np
 
 from deltastar.kernel.jit import inlined, kernel
-from deltastar.kernel.text import copy, equal, hash_bytes
+from deltastar.kernel.text import copy, equal, hash_bytes, prefetch
 from deltastar.scan_layout import (
     ADD,
     DELETE,
     FIRST_BUCKETS,
     GRANULE,
     GRANULE_WORDS,
+    GROUP,
     HASH_BITS,
+    HASH_STEP,
+    ID_STEP,
     IS_PENDING,
     K_MASK,
     LENGTH_BYTES,
@@ -30,16 +33,15 @@ from deltastar.scan_layout import (
     N_PLACE,
     N_USES,
     ONE_USE,
+    PARTS,
     R_KIND,
-    R_OBJECT,
-    R_OBJECT_HASH,
-    R_OBJECT_ID,
     R_PREDICATE,
     R_PREDICATE_ID,
     R_SUBJECT,
     R_SUBJECT_HASH,
     R_SUBJECT_ID,
     ROW,
+    SPLITS_AHEAD,
     T_BUCKET_MASK,
     T_BUCKETS,
     T_COUNT,
@@ -52,6 +54,7 @@ from deltastar.scan_layout import (
     TERM_TOO_LONG,
     TERMS_FULL,
     TEXT_FULL,
+    TEXT_STEP,
     USES_MAX,
 )
 
@@ -213,6 +216,7 @@ def _split(t):
         t.counters[T_BUCKET_MASK] = mask
     t.counters[T_BUCKETS] = new + 1
     old = new & (mask >> 1)
+    prefetch(t.term, np.int64(t.head[(old + SPLITS_AHEAD) & (mask >> 1)]) * TERM)
     id_ = np.int64(t.head[old])
     stays, goes = np.int64(0), np.int64(0)
     while id_ != 0:
@@ -292,18 +296,20 @@ def _free(t, place):
 @kernel
 def find_rows(t, data, rows, count):
     """Notes the hashes of subjects and objects, and the ids of those that are there; 0 for the others."""
-    for base in range(0, count * ROW, ROW):
-        if rows[base + R_KIND] == ADD or rows[base + R_KIND] == DELETE:
-            _find_part(t, data, rows, base + R_SUBJECT, base + R_SUBJECT_HASH, base + R_SUBJECT_ID)
-            _find_part(t, data, rows, base + R_OBJECT, base + R_OBJECT_HASH, base + R_OBJECT_ID)
-
-
-@kernel
-def _find_part(t, data, rows, text, hash_at, id_at):
-    start, end = np.int64(rows[text]), np.int64(rows[text + 1])
-    hash_ = hash_bytes(t.keys, data, start, end)
-    rows[hash_at] = hash_
-    rows[id_at] = find(t, data, start, end, hash_)
+    for first in range(0, count, GROUP):
+        last = min(first + GROUP, count)
+        for base in range(first * ROW, last * ROW, ROW):
+            if rows[base + R_KIND] == ADD or rows[base + R_KIND] == DELETE:
+                for part in range(PARTS):
+                    start, end = _text_at(rows, base, part)
+                    rows[base + R_SUBJECT_HASH + part * HASH_STEP] = hash_bytes(t.keys, data, start, end)
+        _fetch(t, rows, first, last)
+        for base in range(first * ROW, last * ROW, ROW):
+            if rows[base + R_KIND] == ADD or rows[base + R_KIND] == DELETE:
+                for part in range(PARTS):
+                    start, end = _text_at(rows, base, part)
+                    hash_ = np.int64(rows[base + R_SUBJECT_HASH + part * HASH_STEP])
+                    rows[base + R_SUBJECT_ID + part * ID_STEP] = find(t, data, start, end, hash_)
 
 
 @kernel
@@ -314,25 +320,45 @@ def intern_rows(t, data, rows, first, count):
     a capacity is exhausted, the status then being in the row's id.
     """
     for row in range(first, count):
+        if (row - first) % GROUP == 0:
+            _fetch(t, rows, row, min(row + GROUP, count))
         base = row * ROW
         kind = rows[base + R_KIND]
         if kind == ADD or kind == DELETE:
-            if rows[base + R_SUBJECT_ID] == 0:
-                _intern_part(t, data, rows, kind, base + R_SUBJECT, base + R_SUBJECT_HASH, base + R_SUBJECT_ID)
-            if rows[base + R_OBJECT_ID] == 0:
-                _intern_part(t, data, rows, kind, base + R_OBJECT, base + R_OBJECT_HASH, base + R_OBJECT_ID)
-            if rows[base + R_SUBJECT_ID] < 0 or rows[base + R_OBJECT_ID] < 0:
-                return row
+            for part in range(PARTS):
+                id_at = base + R_SUBJECT_ID + part * ID_STEP
+                if rows[id_at] <= 0:
+                    start, end = _text_at(rows, base, part)
+                    hash_ = np.int64(rows[base + R_SUBJECT_HASH + part * HASH_STEP])
+                    id_ = find(t, data, start, end, hash_)
+                    if id_ == 0 and kind == ADD:
+                        id_ = _add(t, data, start, end, hash_)
+                    rows[id_at] = id_
+                    if id_ < 0:
+                        return row
     return count
 
 
+@inlined
+def _text_at(rows, base, part):
+    at = base + R_SUBJECT + part * TEXT_STEP
+    return np.int64(rows[at]), np.int64(rows[at + 1])
+
+
 @kernel
-def _intern_part(t, data, rows, kind, text, hash_at, id_at):
-    start, end, hash_ = np.int64(rows[text]), np.int64(rows[text + 1]), np.int64(rows[hash_at])
-    if kind == ADD:
-        rows[id_at] = intern(t, data, start, end, hash_)
-    else:
-        rows[id_at] = find(t, data, start, end, hash_)
+def _fetch(t, rows, first, last):
+    """Asks for the memory that looking these rows' terms up will read, step by step."""
+    for step in range(3):
+        for base in range(first * ROW, last * ROW, ROW):
+            for part in range(PARTS):
+                bucket = bucket_of(t, np.int64(rows[base + R_SUBJECT_HASH + part * HASH_STEP]))
+                if step == 0:
+                    prefetch(t.head, bucket)
+                elif step == 1:
+                    prefetch(t.term, np.int64(t.head[bucket]) * TERM)
+                else:
+                    place = np.int64(t.term[np.int64(t.head[bucket]) * TERM + N_PLACE])
+                    prefetch(t.words, place * GRANULE_WORDS)
 
 
 @kernel

@@ -74,6 +74,10 @@ def plain_copy(target, place, source, start, length):
     target[place : place + length] = source[start : start + length]
 
 
+def plain_prefetch(array, index):
+    """Has the memory at an index brought near."""
+
+
 def _run(data, at, bits):
     assert 0 <= at <= len(data) - VECTOR
     ordinary = (CLASS[data[at : at + VECTOR]] & bits) != 0
@@ -183,12 +187,27 @@ def machine_copy(typing_context, target, place, source, start, length):
     return types.none(target, types.int64, source, types.int64, types.int64), generate
 
 
+@intrinsic
+def machine_prefetch(typing_context, array, index):
+    def generate(context, builder, signature, arguments):
+        number = ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        function_type = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        builder.call(function, [pointer, *(ir.Constant(number, value) for value in (0, 3, 1))])  # to read, to keep
+        return context.get_dummy_value()
+
+    return types.none(array, types.int64), generate
+
+
 iri_run = _run_of(_iri_stops) if IS_COMPILED else plain_iri_run
 string_run = _run_of(_string_stops) if IS_COMPILED else plain_string_run
 line_run = _run_of(_line_stops) if IS_COMPILED else plain_line_run
 load = machine_load if IS_COMPILED else plain_load
 fold = machine_fold if IS_COMPILED else plain_fold
 copy = machine_copy if IS_COMPILED else plain_copy
+prefetch = machine_prefetch if IS_COMPILED else plain_prefetch
 
 
 # What is made of them -----------------------------------------------------------------------------------------------
