@@ -46,7 +46,8 @@ class Deltastar:
 class DeltastarText:
     """`python -m deltastar run --engine inline … --deltas FILE`, a process for each run.
 
-    A run starts the program and loads the graph as well; `measure.py` subtracts the time of a run with no message.
+    A run starts the program and loads the graph as well; `compare.py` subtracts the time of a run that ends after the
+    warm-up.
     """
 
     IS_PER_MESSAGE = True

@@ -43,9 +43,11 @@ def main() -> None:
         warmed = cpu_seconds()
         system.run(work.timed)
         finished = cpu_seconds()
-        report = {"load_s": loaded - started, "run_s": finished - warmed}
-        if getattr(system, "IS_PROCESS", False):  # the warm-up run did all but the timed messages
-            report["run_s"] = max((finished - warmed) - (warmed - loaded), 1e-6)
+        report = {"load_s": loaded - started}
+        if getattr(system, "IS_PROCESS", False):  # the warm-up run did all but the timed messages; see `combined`
+            report |= {"base_s": warmed - loaded, "whole_s": finished - warmed}
+        else:
+            report["run_s"] = finished - warmed
         report["peak_rss_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         deltas = system.deltas()
         if deltas is not None:
