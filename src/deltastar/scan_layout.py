@@ -20,9 +20,9 @@ ROW = 16
 """int32 in a row record."""
 R_KIND = 0
 R_LINE = 1
-"""The row's line, 1-based, counted on from the cursor."""
+"""The row's line, counted from 1 in this call: an endless stream has more lines than an int32 holds."""
 R_MESSAGE = 2
-"""The row's message number, 1-based, counted on from the cursor; that of the message before, when it is none."""
+"""The row's message, counted from 1 in this call; that of the message before, when it is none."""
 R_GRAPH = 3
 """1 when a fourth term was there."""
 R_SUBJECT = 4

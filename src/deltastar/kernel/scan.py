@@ -85,12 +85,13 @@ _XSD_STRING = np.frombuffer(b"<http://www.w3.org/2001/XMLSchema#string>", np.uin
 def scan_rows(data, end, syntax, keys, predicates, cursor, rows):
     """Scans lines from the cursor on until the data end or the records are full: how many records it wrote.
 
-    The data are whole lines, of which the last may lack its line end; they go on while `cursor[S_AT] < end`.
+    The data are whole lines, of which the last may lack its line end, in less than 2**31 bytes. Call again while
+    `cursor[S_AT] < end`.
     """
-    at, line, message = cursor[S_AT], cursor[S_LINES], cursor[S_MESSAGES]
+    at, line, message = cursor[S_AT], ZERO, ZERO
     graphs, keeps_all = cursor[S_GRAPHS], predicates.settings[P_ANY] != 0
     base, full = ZERO, len(rows)
-    if at == 0 and line == 0 and end >= 3 and data[0] == 0xEF and data[1] == 0xBB and data[2] == 0xBF:
+    if at == 0 and cursor[S_LINES] == 0 and end >= 3 and data[0] == 0xEF and data[1] == 0xBB and data[2] == 0xBF:
         at = 3
     while at < end and base < full:
         line += 1
@@ -111,7 +112,9 @@ def scan_rows(data, end, syntax, keys, predicates, cursor, rows):
         rows[base + R_MESSAGE] = message
         base += ROW if keep else 0
         at = _past_line_end(data, after, end)
-    cursor[S_AT], cursor[S_LINES], cursor[S_MESSAGES], cursor[S_GRAPHS] = at, line, message, graphs
+    cursor[S_AT], cursor[S_GRAPHS] = at, graphs
+    cursor[S_LINES] += line
+    cursor[S_MESSAGES] += message
     return base // ROW
 
 
@@ -121,14 +124,13 @@ def scan_rows(data, end, syntax, keys, predicates, cursor, rows):
 @inlined
 def _plain_row(data, at, end, syntax, rows, base):
     """Where the plain message that begins at `at` ends, its parts noted; or NOT_PLAIN."""
-    kind = ADD
+    rows[base + R_KIND] = ADD
     if syntax == PATCH:
-        if data[at] == _D:
-            kind = DELETE
-        elif data[at] != _A:
+        op = data[at]
+        if op != _A and op != _D:
             return NOT_PLAIN
+        rows[base + R_KIND] = ADD + (op == _D) * (DELETE - ADD)  # a branch here would be guessed wrong
         at += 1
-    rows[base + R_KIND] = kind
     start = _past_space(data, at, end)
     at = _resource(data, start, end)
     if at == NOT_PLAIN:
@@ -395,6 +397,9 @@ def _past_wide(data, at, end):
         return NOT_PLAIN
     while at < end and data[at] >= _ASCII:
         first = data[at]
+        if 0xC2 <= first < 0xE0 and at + 1 < end and data[at + 1] & 0xC0 == 0x80:  # most alphabets
+            at += 2
+            continue
         length = 2 + (first >= 0xE0) + (first >= 0xF0)
         if first < 0xC2 or first > 0xF4 or at + length > end:
             return NOT_PLAIN
