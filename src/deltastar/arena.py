@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,16 +19,16 @@ from deltastar.errors import SourceError
 
 _PAGE = 4096
 _MAP_NORESERVE = 0x4000  # Linux; Python names it from 3.13 on
-_HEADER = _PAGE
 _MAGIC = 0x3152415453544C44  # "DLTSTAR1"
-H_MAGIC, H_VERSION, H_DIRTY, H_LAYOUT = 0, 1, 2, 3
+H_MAGIC, H_LAYOUT, H_VERSION, H_DIRTY = 0, 1, 2, 3
+"""The header: which arrays these are, the last batch that was applied, and whether one is under way."""
 
 
 class Arena:
-    """Arrays by name, in one region with a header: a version, and a mark that a batch is under way."""
+    """Arrays by name, in one region with a header."""
 
     def __init__(self, arrays: Mapping[str, tuple[Any, int]], path: str | None = None) -> None:
-        offsets, size = {}, _HEADER
+        offsets, size = {}, _PAGE
         for name, (dtype, capacity) in arrays.items():
             offsets[name] = size
             size += -(-np.dtype(dtype).itemsize * capacity // _PAGE) * _PAGE
@@ -36,20 +37,16 @@ class Arena:
         self.arrays: dict[str, NDArray[Any]] = {
             name: np.frombuffer(self._map, dtype, capacity, offsets[name]) for name, (dtype, capacity) in arrays.items()
         }
-        layout = hash_layout(arrays)
-        if self.header[H_MAGIC] == 0:
+        layout = _digest(arrays)
+        self.is_new = self.header[H_MAGIC] == 0
+        if self.is_new:
             self.header[H_MAGIC], self.header[H_LAYOUT] = _MAGIC, layout
-            self.is_new = True
         elif self.header[H_MAGIC] != _MAGIC or self.header[H_LAYOUT] != layout:
-            raise SourceError(f"{path} is not an arena of this version of deltastar")
-        else:
-            self.is_new = False
+            raise SourceError(f"{path} is not an arena of this version of deltastar; remove it to start from nothing")
 
 
-def hash_layout(arrays: Mapping[str, tuple[Any, int]]) -> int:
+def _digest(arrays: Mapping[str, tuple[Any, int]]) -> int:
     """A number that differs when the arrays do."""
-    import zlib
-
     return zlib.crc32(repr([(name, np.dtype(dtype).str, size) for name, (dtype, size) in arrays.items()]).encode())
 
 

@@ -1,75 +1,176 @@
 """Array names, dtypes, sentinels and status codes of the kernel. The one place where they are decided.
 
 All state is integers in flat arrays, which live in one arena (`arena.py`): each has a name, a dtype, and a place that
-it may grow into without ever moving. A *unit* is eight `id_t`, half a cache line.
+it may grow into without ever moving. Fresh memory is zero, and zero means *none* everywhere: ids, units and rows begin
+at 1. A *unit* is two `id_t`, eight bytes.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 id_t = np.int32
-flags_t = np.uint64
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
 
-NONE = -1
-UNIT = 8
+UNIT = 2
 """`id_t` in a unit of the heap."""
+MAX_TERMS = 1 << 28
+FIRST_EDGE = 1 << 28
+"""Ids from here on are triples that match a pattern of three variables: nodes of their own."""
+MAX_IDS = 1 << 29
+MAX_HEAP_UNITS = 1 << 31
+MAX_HUB_BUCKETS = 1 << 26
+MAX_RELATIONS = 1 << 22
+MAX_TARGETS = 1 << 22
+MAX_TEXT = 1 << 36
 
-# A list record: one unit.
-R_SLOT = 0
-R_COUNT = 1
-R_SLAB = 2
-"""Unit of the slab that holds the neighbours, or NONE: they are in the record itself."""
-R_INLINE = 3
-"""The first inline neighbour."""
-R_CLASS = 3
-"""The slab's size class."""
-R_HUB = 4
-"""The hub's number, or NONE."""
-INLINE = UNIT - R_INLINE
+# A node: two ints. Its block of entries in the heap, and how many there are.
+N_BLOCK, N_COUNT, NODE = 0, 1, 2
 
-HUB_AT = 64
+# An entry: one unit. Its tag is `slot << TAG_SHIFT | size`, its payload depends on the size.
+E_TAG, E_PAYLOAD = 0, 1
+TAG_SHIFT = 8
+SIZE_MASK = (1 << TAG_SHIFT) - 1
+"""Size 1: the payload is the neighbour. Up to `SMALL`: the unit of a slab. `LONG`: the unit of a header."""
+SMALL = 32
 """A longer list has its neighbours' positions in the hub table."""
+LONG = SIZE_MASK
+
+# A long list's header: two units.
+L_COUNT, L_PLACE, L_CLASS, L_HUB = 0, 1, 2, 3
+"""The place is a slab of that size class; of class `SEGMENTED` or more, a directory of slabs of class `SEGMENT`."""
+SEGMENT = 9
+SEGMENT_SHIFT = SEGMENT + 1
+SEGMENT_INTS = 1 << SEGMENT_SHIFT
+"""Neighbours in a segment: 4 KiB. So no list is ever copied whole, and growth does not stop the world."""
+SEGMENTED = 64
 
 CLASSES = 32
 """Size classes of the heap: class k is 2**k units."""
 
+# A bucket of the hub table: one cache line.
+B_COUNT, B_NEXT, B_FIRST, BUCKET = 0, 1, 2, 16
+"""How many entries, the unit of the next bucket in the chain, and then (hub, neighbour, position) each."""
+ENTRY_INTS = 3
+BUCKET_ENTRIES = 4
+BUCKET_CLASS = 3
+HUB_LOAD = 3
+"""Entries a bucket, on average."""
+
 # Counters: one int64 each.
 C_HEAP_TOP = 0
 C_HUB_COUNT = 1
-C_HUB_TOP = 2
-C_HUB_FREE = 3
-C_HUB_BUCKETS = 4
-C_HUB_NUMBERS = 5
-C_HUB_NUMBER_FREE = 6
-C_EDGES = 7
-C_NODES = 8
-C_FREE = 16
+C_HUB_BUCKETS = 2
+C_HUB_MASK = 3
+"""The next power of two, minus one: of buckets, less those that have not been split yet."""
+C_HUBS = 4
+C_HUB_FREE = 5
+C_EDGE_TOP = 6
+C_EDGE_FREE = 7
+C_ROW_COUNT = 8
+C_ROW_BUCKETS = 9
+C_ROW_MASK = 10
+C_TRIPLES = 11
+C_HEAP_IN_USE = 12
+C_EDGE_COUNT = 13
+C_EDGE_BUCKETS = 14
+C_EDGE_MASK = 15
+C_TERM_TOP = 16
+C_FREE = 32
 """The first of the heap's free lists, one a class."""
-COUNTERS = C_FREE + CLASSES
+COUNTERS = 128
 
+# Edges: triples that match a pattern of three variables, by their three ids. Four ints each.
+EDGE_S, EDGE_P, EDGE_O, EDGE_NEXT, EDGE = 0, 1, 2, 3, 4
 
-class GraphArrays(NamedTuple):
-    """The current triples, indexed both ways."""
+# Rows of views, in the heap: what a view's store holds.
+ROW_NEXT, ROW_COUNT, ROW_BEFORE, ROW_AFTER, ROW_VIEW, ROW_VALUES = 0, 1, 2, 3, 4, 5
+"""Next in the bucket, multiplicity, neighbours in the view's list, the view's number, the values."""
 
-    counters: NDArray[np.int64]
-    block: NDArray[np.int32]
-    """For each node: the heap unit of its list records, or NONE."""
-    extent: NDArray[np.int32]
-    """For each node: how many records, and the block's size class in the upper byte."""
-    flags: NDArray[np.uint64]
-    """For each node: which unary patterns it matches."""
-    heap: NDArray[np.int32]
-    hub_head: NDArray[np.int32]
-    """Linear hashing: the first entry of each bucket."""
-    hub_entry: NDArray[np.int32]
-    """Four `id_t` an entry: hub, neighbour, position, next."""
-    hub_number_next: NDArray[np.int32]
-    """For each free hub number: the next free one."""
+# A view's state: its first row's unit, how many rows there are, and their width.
+VIEW_FIRST, VIEW_SIZE, VIEW_WIDTH, VIEW_STATE = 0, 1, 2, 4
 
+# The program ---------------------------------------------------------------------------------------------------------
+# Records of int64, each with an address. Address 0 is none. Relations, components, views, products and triggers are
+# records; tables belong to triggers.
 
-EXTENT_CLASS_SHIFT = 24
-EXTENT_COUNT_MASK = (1 << EXTENT_CLASS_SHIFT) - 1
+# A relation: the triples that unify with a pattern, up to the names of its variables.
+R_NUMBER, R_ARITY, R_EQUAL, R_POSITIONS, R_BIT, R_SLOT, R_KEEP, R_TRIGGER, R_NEXT = 0, 1, 2, 3, 6, 7, 8, 9, 10
+R_MASK, R_CONSTANTS, RELATION = 11, 12, 15
+"""`R_EQUAL`: bits S_IS_P, S_IS_O, P_IS_O. `R_POSITIONS`: where in the triple its variables stand. `R_BIT`: its flag,
+where it has one variable; 0 for a slot without neighbours. `R_KEEP`: which of its two directions are indexed."""
+S_IS_P, S_IS_O, P_IS_O = 1, 2, 4
+MOST_BITS = 62
+IN_S, IN_P, IN_O = 1, 2, 4
+"""Which positions hold constants."""
+KEEP_FORWARD, KEEP_BACK = 1, 2
+PRESENT = 1
+"""The only neighbour of a node in a slot that stands for a flag."""
+
+# A trigger: the search for the embeddings that map one pattern of a component to the message's triple.
+T_NEXT, T_COMPONENT, T_BOUND, T_BOUNDS, T_CHECK, T_CHECKS, T_INNER, T_INNERS, T_LEAF, T_LEAVES = range(10)
+T_VARIABLE, T_GROUND, T_GROUNDS, T_WIDTH, TRIGGER = 10, 11, 12, 13, 14
+"""`T_BOUND` is a table's address, `T_BOUNDS` its length; likewise the others."""
+BOUND = 2  # variable, where its value is: 0 to 2 in the triple, or FROM_EDGE
+FROM_EDGE = 3
+CHECK = 6  # slot, from and to variable, exclusion, exclusion's positions from and to
+V_STEP, V_STEPS, V_MASK, V_EXTRA, V_EXTRAS, V_CANDIDATE, VARIABLE = 0, 1, 2, 3, 4, 5, 6
+STEP = 5  # other variable, slot, exclusion, exclusion's positions from and to
+EXTRA = 3  # what, the slot or the relation's number, and as in BOUND
+IN_SLOT, NOT_MESSAGE = 0, 1
+"""The node has that slot; the value is not the message's at that place, if its triple is in that relation."""
+
+# A component: patterns that share variables, the same for all queries that have them.
+K_WIDTH, K_TARGET, K_IS_PLAIN, K_VIEW, COMPONENT = 0, 1, 2, 3, 4
+"""`K_IS_PLAIN`: embeddings go out as they are. `K_VIEW`: the first view that counts its rows."""
+
+# A view: the distinct projections of a component's embeddings, counted.
+W_NUMBER, W_TARGET, W_IS_SHOWN, W_PRODUCT, W_NEXT_VIEW, W_WIDTH, W_COLUMNS = 0, 1, 2, 3, 4, 5, 6
+"""`W_IS_SHOWN`: rows go out. `W_PRODUCT`: the first product that it is in. `W_COLUMNS`: the component's variables."""
+
+# A product's place for one of its views; a view has one of these for each product that it is in.
+X_NEXT, X_TARGET, X_WIDTH, X_OWN, X_VIEWS, X_FIRST = 0, 1, 2, 3, 4, 5
+"""`X_OWN`: which of the product's views this is. `X_FIRST`: for each view, number, width, and place in the row."""
+X_VIEW = 3
+
+# The dispatch table: two ints in front, then open addressing by (mask, constants).
+D_SIZE, D_MASKS, D_FIRST = 0, 1, 8
+D_KEY, D_CONSTANTS, D_RELATION, D_SUBMASKS, DISPATCH = 0, 1, 4, 5, 8
+"""`D_MASKS`: the masks in use that have no constant predicate, a bit each; `D_SUBMASKS`: those with this predicate."""
+
+# The cursor: where the kernel stands between two calls.
+U_MESSAGE, U_MESSAGES, U_PHASE, U_SERIAL, U_S, U_P, U_O, U_EDGE, U_OP, U_HIT, U_HITS, U_TRIGGER = range(12)
+"""The message, how many there are, what is under way, the message's number in the life of the state, its triple and
+edge, what it does, the relation and how many there are, and the trigger. From `U_S` on as in `BOUND`."""
+U_DEPTH, U_OUT, U_RUN, U_STAGED, U_STAGE_RUN = range(12, 17)
+"""The search's depth, the end of the output and its last run, the same of the stage."""
+U_STAGE_AT, U_ROW, U_VIEW, U_PRODUCT = range(17, 21)
+"""What is being delivered: the stage's run, its row, the view, the product."""
+U_TURN = 29
+"""The row of the view that is new, or going."""
+U_NODE, U_INDEX = 21, 22
+"""Where a scan of a relation stands."""
+U_DELTAS, U_REPEATED, U_ABSENT, U_EFFECTIVE = range(23, 27)
+"""Counts, for whoever resets them."""
+U_OUT_ROOM, U_STAGE_ROOM = 27, 28
+"""How long the output and the stage are."""
+CURSOR = 64
+
+# Frames of the search: one a variable that is being bound.
+F_VARIABLE, F_ENTRY, F_INDEX, F_SIZE, F_EXCLUDED, F_AT, F_RUN_END, FRAME = 0, 1, 2, 3, 4, 5, 6, 8
+# Candidates: one list that a variable's value has to be in.
+G_ENTRY, G_SIZE, G_EXCLUDED, GIVEN = 0, 1, 2, 3
+
+# A run of rows in the output: target, message, sign, rows; then the rows.
+O_TARGET, O_MESSAGE, O_SIGN, O_ROWS, O_HEADER = 0, 1, 2, 3, 4
+
+# A message: what it does, and its triple.
+M_OP, M_S, M_P, M_O, MESSAGE = 0, 1, 2, 3, 4
+OP_INSERT, OP_DELETE = 1, -1
+
+# Phases and status codes.
+IDLE, MATCHED, SEARCHING, DELIVERING = 0, 1, 2, 3
+DONE, OUT_FULL, STAGE_FULL = 0, 1, 2
+AT_END = -1

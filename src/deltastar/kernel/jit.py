@@ -11,6 +11,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,10 +36,8 @@ def _cache_root() -> Path:
         candidates.append(Path(chosen))
     if base := os.environ.get("XDG_CACHE_HOME"):
         candidates.append(Path(base) / "deltastar")
-    try:
+    with suppress(RuntimeError):  # no home directory
         candidates.append(Path.home() / ".cache" / "deltastar")
-    except RuntimeError:
-        pass
     candidates.append(Path(tempfile.gettempdir()) / f"deltastar-{os.getuid()}")
     for candidate in candidates:
         try:
@@ -55,6 +54,9 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(CACHE))
 
 import numba  # noqa: E402  (the cache directory is read at import)
 
+IS_COMPILED = not numba.config.DISABLE_JIT
+IS_CHECKED = bool(numba.config.BOUNDSCHECK)
+
 
 def kernel(function: _F) -> _F:
     """Compiles a kernel function on its first call, or takes it from the cache."""
@@ -63,6 +65,6 @@ def kernel(function: _F) -> _F:
 
 
 def inlined(function: _F) -> _F:
-    """For small functions of the inner path."""
-    compiled: _F = numba.njit(cache=True, nogil=True, error_model="numpy", inline="never")(function)
+    """For small functions of the inner path: their code becomes part of the caller's."""
+    compiled: _F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     return compiled

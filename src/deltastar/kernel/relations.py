@@ -1,0 +1,211 @@
+"""Relations: which ones a triple is in, and taking it in or out.
+
+Invariant: each triple that the engine keeps is in all relations that it unifies with, and its ids are counted once for
+each variable of each of them.
+"""
+
+from __future__ import annotations
+
+from deltastar.kernel.edges import add_edge, find_edge, remove_edge
+from deltastar.kernel.graph import add_neighbour, find_entry, has_neighbour, remove_neighbour
+from deltastar.kernel.jit import inlined
+from deltastar.layout import (
+    C_TRIPLES,
+    D_CONSTANTS,
+    D_FIRST,
+    D_KEY,
+    D_MASKS,
+    D_RELATION,
+    D_SIZE,
+    D_SUBMASKS,
+    DISPATCH,
+    IN_O,
+    IN_P,
+    IN_S,
+    KEEP_BACK,
+    KEEP_FORWARD,
+    P_IS_O,
+    PRESENT,
+    R_ARITY,
+    R_BIT,
+    R_EQUAL,
+    R_KEEP,
+    R_NEXT,
+    R_NUMBER,
+    R_POSITIONS,
+    R_SLOT,
+    S_IS_O,
+    S_IS_P,
+)
+
+
+@inlined
+def dispatch_row(dispatch, mask, s, p, o):
+    """The table's row for these constants, or 0. The same hash as in `plan/program.py`."""
+    x = mask * 0x9E37 + s * 0x85EBCA6B + p * 0xC2B2AE35 + o * 0x27D4EB2F
+    slot = (x ^ (x >> 15) ^ (x >> 31)) & 0x7FFFFFFF
+    last = dispatch[D_SIZE] - 1
+    while True:
+        row = D_FIRST + (slot & last) * DISPATCH
+        if dispatch[row + D_KEY] == 0:
+            return 0
+        if (
+            dispatch[row + D_KEY] == mask + 1
+            and dispatch[row + D_CONSTANTS] == s
+            and dispatch[row + D_CONSTANTS + 1] == p
+            and dispatch[row + D_CONSTANTS + 2] == o
+        ):
+            return row
+        slot += 1
+
+
+@inlined
+def _collect(program, hits, relation, count, equal):
+    while relation != 0:
+        if program[relation + R_EQUAL] & ~equal == 0:
+            hits[count] = relation
+            count += 1
+        relation = program[relation + R_NEXT]
+    return count
+
+
+@inlined
+def match(program, dispatch, hits, s, p, o):
+    """The relations that a triple unifies with, into `hits`; how many there are."""
+    equal = (s == p) * S_IS_P + (s == o) * S_IS_O + (p == o) * P_IS_O
+    masks = dispatch[D_MASKS]
+    count = 0
+    row = dispatch_row(dispatch, IN_P, 0, p, 0)
+    if row != 0:
+        masks |= dispatch[row + D_SUBMASKS]
+        count = _collect(program, hits, dispatch[row + D_RELATION], count, equal)
+    mask = 0
+    while masks != 0:
+        if masks & 1:
+            row = dispatch_row(
+                dispatch, mask, s if mask & IN_S else 0, p if mask & IN_P else 0, o if mask & IN_O else 0
+            )
+            if row != 0:
+                count = _collect(program, hits, dispatch[row + D_RELATION], count, equal)
+        masks >>= 1
+        mask += 1
+    return count
+
+
+@inlined
+def value_at(program, relation, variable, s, p, o):
+    """The value of one of the relation's variables."""
+    position = program[relation + R_POSITIONS + variable]
+    return s if position == 0 else p if position == 1 else o
+
+
+@inlined
+def is_in(st, relation, s, p, o):
+    """Whether the triple is in a relation that it unifies with."""
+    program = st.program
+    arity = program[relation + R_ARITY]
+    if arity == 2:
+        slot = program[relation + R_SLOT]
+        first, second = value_at(program, relation, 0, s, p, o), value_at(program, relation, 1, s, p, o)
+        if program[relation + R_KEEP] & KEEP_FORWARD:
+            return has_neighbour(st.counters, st.nodes, st.heap, st.hubs, first, slot, second)
+        return has_neighbour(st.counters, st.nodes, st.heap, st.hubs, second, slot + 1, first)
+    if arity == 1:
+        value = value_at(program, relation, 0, s, p, o)
+        if program[relation + R_BIT] != 0:
+            return st.flags[value] & program[relation + R_BIT] != 0
+        return find_entry(st.nodes, st.heap, value, program[relation + R_SLOT]) != 0
+    if arity == 0:
+        return st.relation_size[program[relation + R_NUMBER]] != 0
+    return find_edge(st.counters, st.edges, st.edge_heads, s, p, o) != 0
+
+
+@inlined
+def take_in(st, relation, s, p, o):
+    """Puts a triple into a relation that it is not in. Gives its edge, if it has one."""
+    program, uses = st.program, st.term_uses
+    st.relation_size[program[relation + R_NUMBER]] += 1
+    arity = program[relation + R_ARITY]
+    slot = program[relation + R_SLOT]
+    if arity == 0:
+        return 0
+    if arity == 1:
+        value = value_at(program, relation, 0, s, p, o)
+        uses[value] += 1
+        if program[relation + R_BIT] != 0:
+            st.flags[value] |= program[relation + R_BIT]
+        else:
+            add_neighbour(st.counters, st.nodes, st.heap, st.hubs, value, slot, PRESENT)
+        return 0
+    if arity == 2:
+        first, second = value_at(program, relation, 0, s, p, o), value_at(program, relation, 1, s, p, o)
+        uses[first] += 1
+        uses[second] += 1
+        if program[relation + R_KEEP] & KEEP_FORWARD:
+            add_neighbour(st.counters, st.nodes, st.heap, st.hubs, first, slot, second)
+        if program[relation + R_KEEP] & KEEP_BACK:
+            add_neighbour(st.counters, st.nodes, st.heap, st.hubs, second, slot + 1, first)
+        return 0
+    edge = add_edge(st.counters, st.edges, st.edge_heads, s, p, o)
+    for place in range(3):
+        value = s if place == 0 else p if place == 1 else o
+        uses[value] += 1
+        add_neighbour(st.counters, st.nodes, st.heap, st.hubs, edge, slot + 2 * place, value)
+        add_neighbour(st.counters, st.nodes, st.heap, st.hubs, value, slot + 2 * place + 1, edge)
+    return edge
+
+
+@inlined
+def take_out(st, relation, s, p, o):
+    """Takes a triple out of a relation that it is in."""
+    program = st.program
+    st.relation_size[program[relation + R_NUMBER]] -= 1
+    arity = program[relation + R_ARITY]
+    slot = program[relation + R_SLOT]
+    if arity == 1:
+        value = value_at(program, relation, 0, s, p, o)
+        lose(st, value)
+        if program[relation + R_BIT] != 0:
+            st.flags[value] &= ~program[relation + R_BIT]
+        else:
+            remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, value, slot, PRESENT)
+    elif arity == 2:
+        first, second = value_at(program, relation, 0, s, p, o), value_at(program, relation, 1, s, p, o)
+        lose(st, first)
+        lose(st, second)
+        if program[relation + R_KEEP] & KEEP_FORWARD:
+            remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, first, slot, second)
+        if program[relation + R_KEEP] & KEEP_BACK:
+            remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, second, slot + 1, first)
+    elif arity == 3:
+        edge = find_edge(st.counters, st.edges, st.edge_heads, s, p, o)
+        for place in range(3):
+            value = s if place == 0 else p if place == 1 else o
+            lose(st, value)
+            remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, edge, slot + 2 * place, value)
+            remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, value, slot + 2 * place + 1, edge)
+        remove_edge(st.counters, st.edges, st.edge_heads, edge)
+
+
+@inlined
+def lose(st, value):
+    """One use of a term less."""
+    st.term_uses[value] -= 1
+
+
+@inlined
+def take_in_all(st, hits, count, s, p, o):
+    """Puts a triple into all relations that it is in."""
+    edge = 0
+    for hit in range(count):
+        edge = max(edge, take_in(st, hits[hit], s, p, o))
+    st.counters[C_TRIPLES] += 1
+    return edge
+
+
+@inlined
+def take_out_all(st, hits, count, s, p, o):
+    """Takes a triple out of all relations that it is in."""
+    for hit in range(count):
+        take_out(st, hits[hit], s, p, o)
+    st.counters[C_TRIPLES] -= 1

@@ -1,0 +1,188 @@
+"""All arrays that kernel functions work on, as one value: the address of a table of their addresses.
+
+Handing thirty arrays to a compiled function costs more than most messages do, and compiling functions that hand them to
+each other takes minutes. A compiled function sees bare pointers; with `NUMBA_BOUNDSCHECK=1`, arrays; and without the
+compiler memoryviews, whose elements are plain Python integers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deltastar.kernel.jit import IS_CHECKED, IS_COMPILED, inlined
+
+
+class State(NamedTuple):
+    """The arrays, in the order of the table. Those up to `term_text` live in the arena."""
+
+    counters: Any
+    nodes: Any
+    heap: Any
+    hubs: Any
+    flags: Any
+    """For each node: which unary relations it is in, a bit each."""
+    edges: Any
+    edge_heads: Any
+    row_heads: Any
+    relation_size: Any
+    """For each relation: how many triples are in it."""
+    target_size: Any
+    """For each target of a component: how many embeddings it has."""
+    view_state: Any
+    term_heads: Any
+    term_next: Any
+    term_hash: Any
+    term_uses: Any
+    term_place: Any
+    term_length: Any
+    text: Any
+    program: Any
+    dispatch: Any
+    stamps: Any
+    """For each relation: the last message whose triple is in it."""
+    hits: Any
+    cursor: Any
+    values: Any
+    bound: Any
+    offered: Any
+    """For each variable: how many lists of candidates it has been given."""
+    candidates: Any
+    frames: Any
+    key: Any
+    """Room for one row of a view."""
+    odometer: Any
+    """For each view of the product that is being enumerated: the unit of its row."""
+    messages: Any
+    out: Any
+    stage: Any
+
+
+DTYPES = State(
+    counters=np.int64,
+    nodes=np.int32,
+    heap=np.int32,
+    hubs=np.int32,
+    flags=np.int64,
+    edges=np.int32,
+    edge_heads=np.int32,
+    row_heads=np.int32,
+    relation_size=np.int64,
+    target_size=np.int64,
+    view_state=np.int64,
+    term_heads=np.int32,
+    term_next=np.int32,
+    term_hash=np.int64,
+    term_uses=np.int32,
+    term_place=np.int64,
+    term_length=np.int32,
+    text=np.uint8,
+    program=np.int64,
+    dispatch=np.int64,
+    stamps=np.int64,
+    hits=np.int64,
+    cursor=np.int64,
+    values=np.int64,
+    bound=np.int64,
+    offered=np.int64,
+    candidates=np.int64,
+    frames=np.int64,
+    key=np.int64,
+    odometer=np.int64,
+    messages=np.int32,
+    out=np.int32,
+    stage=np.int32,
+)
+
+
+class Table:
+    """Addresses and lengths of a state's arrays. Keeps the arrays alive. What entry points are given is `address`."""
+
+    def __init__(self, arrays: State) -> None:
+        self._arrays = arrays
+        self._rows = np.array([(array.ctypes.data, len(array)) for array in arrays], np.int64).ravel()
+        self.address = int(self._rows.ctypes.data)
+        if not IS_COMPILED:
+            _views[self.address] = State(*(memoryview(array) for array in arrays))
+
+    def close(self) -> None:
+        """Lets go of the arrays."""
+        _views.pop(self.address, None)
+
+
+_views: dict[int, State] = {}
+"""Without the compiler: the arrays, by the address of their table."""
+
+if IS_COMPILED:
+    from llvmlite import ir
+    from numba.core import types
+    from numba.core.datamodel import models
+    from numba.core.typing.templates import AttributeTemplate
+    from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, register_model
+    from numba.np import arrayobj, numpy_support
+
+    class StateType(types.Type):
+        """What a compiled function knows of a state: where its table is."""
+
+        def __init__(self) -> None:
+            super().__init__(name="State")
+
+    _STATE = StateType()
+    _ELEMENTS = {name: numpy_support.from_dtype(np.dtype(dtype)) for name, dtype in DTYPES._asdict().items()}
+    _PLACES = {name: place for place, name in enumerate(State._fields)}
+
+    @register_model(StateType)
+    class _Model(models.PrimitiveModel):
+        def __init__(self, manager, front_end_type):  # type: ignore[no-untyped-def]
+            super().__init__(manager, front_end_type, ir.PointerType(ir.IntType(64)))
+
+    def _field_type(name):  # type: ignore[no-untyped-def]
+        element = _ELEMENTS[name]
+        return types.Array(element, 1, "C") if IS_CHECKED else types.CPointer(element)
+
+    @infer_getattr
+    class _Attributes(AttributeTemplate):
+        key = StateType
+
+        def generic_resolve(self, state, name):  # type: ignore[no-untyped-def]
+            return _field_type(name)
+
+    @lower_getattr_generic(StateType)
+    def _field(context, builder, state, table, name):  # type: ignore[no-untyped-def]
+        def load(place):  # type: ignore[no-untyped-def]
+            number = builder.load(builder.gep(table, [ir.Constant(ir.IntType(32), place)]))
+            number.set_metadata("invariant.load", builder.module.add_metadata([]))  # the table stays as it is
+            return number
+
+        place = 2 * _PLACES[name]
+        pointer_type = context.get_value_type(types.CPointer(_ELEMENTS[name]))
+        pointer = builder.inttoptr(load(place), pointer_type)
+        if not IS_CHECKED:
+            return pointer
+        array_type = _field_type(name)
+        array = arrayobj.make_array(array_type)(context, builder)
+        size = context.get_constant(types.intp, np.dtype(getattr(DTYPES, name)).itemsize)
+        length = load(place + 1)
+        arrayobj.populate_array(
+            array, data=pointer, shape=[length], strides=[size], itemsize=size, meminfo=None, parent=None
+        )
+        return array._getvalue()
+
+    @intrinsic
+    def _state_at(typing_context, address):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            return builder.inttoptr(arguments[0], context.get_value_type(_STATE))
+
+        return _STATE(types.int64), codegen
+
+    @inlined
+    def attach(address):  # type: ignore[no-untyped-def]
+        """The state whose table is at that address."""
+        return _state_at(address)
+
+else:
+
+    def attach(address):  # type: ignore[no-untyped-def]
+        """The state whose table is at that address."""
+        return _views[address]

@@ -1,0 +1,680 @@
+"""Plans to the integer arrays that the kernel reads.
+
+In: plans, and the ids of their constants. Out: records in one array, appended to, and a dispatch table from triples to
+relations. What is equal up to the names of variables is there once: relations (patterns), components, and views
+(projections of components that are counted); each counts its users, and goes with the last.
+
+The kernel knows only patterns of one or two variables. One with three distinct variables, whose predicate is one, is
+taken apart: the triple becomes a node of its own, an *edge*, with three neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from deltastar import layout as at
+from deltastar.layout import Longs
+from deltastar.plan.decompose import Component, Plan
+from deltastar.query.algebra import Semantics, TriplePattern, Variable
+from deltastar.rdf.terms import Term
+
+Constants = tuple[int, int, int]
+_START = 64  # the program's first record
+
+
+class RelationKey(NamedTuple):
+    """Which triples a relation holds: the constants' ids by position, 0 for a variable, and equal positions."""
+
+    constants: Constants
+    equal: int
+
+
+class Shape(NamedTuple):
+    """A component up to the names of its variables: for each pattern a relation's number and its variables' indexes."""
+
+    patterns: tuple[tuple[int, tuple[int, ...]], ...]
+    width: int
+
+
+@dataclass(eq=False)
+class Relation:
+    """A relation in use."""
+
+    key: RelationKey
+    number: int
+    address: int
+    positions: tuple[int, ...]
+    bit: int
+    users: int = 0
+
+    @property
+    def arity(self) -> int:
+        return len(self.positions)
+
+    @property
+    def slot(self) -> int:
+        return 2 * self.number
+
+    def may_share(self, other: Relation) -> bool:
+        """Whether a triple can be in both."""
+        pairs = zip(self.key.constants, other.key.constants, strict=True)
+        return all(own == 0 or others == 0 or own == others for own, others in pairs)
+
+
+@dataclass(eq=False)
+class Evaluated:
+    """A component that the kernel evaluates."""
+
+    shape: Shape
+    address: int
+    target: int
+    relations: list[Relation]
+    triggers: list[int] = field(default_factory=list)
+    plain_users: int = 0
+    views: dict[tuple[int, ...], View] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class View:
+    """A counted projection of a component."""
+
+    component: Evaluated
+    columns: tuple[int, ...]
+    number: int
+    address: int
+    target: int
+    shown_users: int = 0
+    products: list[int] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Compiled:
+    """What a query became: where its rows come from, and what they hold."""
+
+    target: int
+    columns: tuple[int, ...]
+    """For each variable that is reported, its place in the target's rows."""
+    component: Evaluated | None = None
+    view: View | None = None
+    product: Product | None = None
+
+
+@dataclass(eq=False)
+class Product:
+    """Views whose rows are combined."""
+
+    views: tuple[View, ...]
+    target: int
+    places: list[int]
+
+
+class Program:
+    """The arrays, and what is in them."""
+
+    def __init__(self, id_of: Callable[[Term], int], release: Callable[[int], None]) -> None:
+        self.version = 0
+        """Changes with the arrays' places."""
+        self.code: Longs = np.zeros(1 << 10, np.int64)
+        self.dispatch: Longs = np.zeros(at.D_FIRST + 8 * at.DISPATCH, np.int64)
+        self.dispatch[at.D_SIZE] = 8
+        self._id_of, self._release = id_of, release
+        self._top = _START
+        self._relations: dict[RelationKey, Relation] = {}
+        self._by_number: dict[int, Relation] = {}
+        self._components: dict[Shape, Evaluated] = {}
+        self._numbers, self._bits, self._targets, self._view_numbers = _Numbers(), _Numbers(), _Numbers(), _Numbers()
+        self._keys: dict[tuple[int, Constants], int] = {}
+        self.fresh_slots: list[int] = []
+        """Slots that are indexed from now on, of relations that may hold triples already."""
+        self.most_variables = 8
+        self.most_candidates = 8
+        self.most_views = 1
+        self.widths: dict[int, int] = {}
+        """For each target, how wide its rows are."""
+
+    # What queries need ------------------------------------------------------------------------------------------------
+
+    def add(self, plan: Plan) -> Compiled:
+        """Compiles a query."""
+        query = plan.query
+        counted = query.semantics in (Semantics.DISTINCT, Semantics.ASK)
+        projected = [variable for variable in query.projection if variable in query.pattern.variables]
+        evaluated = [self._component(plan, component) for component in plan.components]
+        if len(evaluated) == 1 and not counted:
+            only, variables = evaluated[0]
+            only.plain_users += 1
+            self.code[only.address + at.K_IS_PLAIN] = 1
+            return Compiled(only.target, tuple(map(variables.index, projected)), component=only)
+        views, shown = [], []
+        for component, variables in evaluated:
+            own = [variable for variable in dict.fromkeys(projected) if variable in variables]
+            kept = own if counted else variables
+            views.append(self._view(component, tuple(variables.index(variable) for variable in kept)))
+            shown += kept
+        columns = tuple(map(shown.index, projected))
+        if len(views) == 1:
+            views[0].shown_users += 1
+            self.code[views[0].address + at.W_IS_SHOWN] = 1
+            return Compiled(views[0].target, columns, view=views[0])
+        product = self._product(views)
+        return Compiled(product.target, columns, product=product)
+
+    def remove(self, compiled: Compiled) -> list[Relation]:
+        """Takes a query out. Gives the relations that nobody needs now: `forget` them once they are empty."""
+        if compiled.component is not None:
+            compiled.component.plain_users -= 1
+            self.code[compiled.component.address + at.K_IS_PLAIN] = compiled.component.plain_users > 0
+            return self._drop_unused(compiled.component)
+        if compiled.view is not None:
+            compiled.view.shown_users -= 1
+            self.code[compiled.view.address + at.W_IS_SHOWN] = compiled.view.shown_users > 0
+            return self._drop_unused_view(compiled.view)
+        assert compiled.product is not None
+        gone: list[Relation] = []
+        for view, place in zip(compiled.product.views, compiled.product.places, strict=True):
+            self._unlink(view.address + at.W_PRODUCT, place, at.X_NEXT)
+            view.products.remove(place)
+        for view in dict.fromkeys(compiled.product.views):
+            gone += self._drop_unused_view(view)
+        self._targets.give_back(compiled.product.target)
+        return gone
+
+    def forget(self, relation: Relation) -> None:
+        """Lets go of a relation that is empty and unused."""
+        mask = _mask_of(relation.key.constants)
+        self._unlink_dispatch(relation, mask)
+        del self._relations[relation.key], self._by_number[relation.number]
+        for number in range(relation.number, relation.number + (3 if relation.arity == 3 else 1)):
+            self._numbers.give_back(number)
+        if relation.bit:
+            self._bits.give_back(relation.bit.bit_length() - 1)
+        for constant in relation.key.constants:
+            if constant:
+                self._release(constant)
+
+    def relations_of(self, compiled: Compiled) -> set[Relation]:
+        """The relations that a query reads."""
+        views = compiled.product.views if compiled.product else [compiled.view] if compiled.view else []
+        components = [compiled.component] if compiled.component else [view.component for view in views if view]
+        return {relation for component in components for relation in component.relations}
+
+    def views_of(self, compiled: Compiled) -> tuple[View, ...]:
+        """The views that a query reads."""
+        if compiled.product is not None:
+            return compiled.product.views
+        return (compiled.view,) if compiled.view is not None else ()
+
+    @property
+    def relations(self) -> Iterable[Relation]:
+        """All of them."""
+        return self._relations.values()
+
+    @property
+    def components(self) -> Iterable[Evaluated]:
+        """All of them."""
+        return self._components.values()
+
+    def relation_of_slot(self, slot: int) -> Relation:
+        """The relation whose triples a slot indexes."""
+        return self._by_number[slot // 2]
+
+    @property
+    def targets(self) -> int:
+        """One more than the largest target's number."""
+        return self._targets.top
+
+    @property
+    def views(self) -> int:
+        """One more than the largest view's number."""
+        return self._view_numbers.top
+
+    @property
+    def relation_numbers(self) -> int:
+        """One more than the largest relation's number."""
+        return self._numbers.top
+
+    def bounds(self) -> Bounds:
+        """How many numbers of each kind are in use."""
+        return Bounds(self.relation_numbers, self.targets, self.views)
+
+    # Relations --------------------------------------------------------------------------------------------------------
+
+    def relation(self, pattern: TriplePattern) -> Relation:
+        """The relation of a pattern, a new one if need be, for one more user."""
+        nodes = pattern.nodes
+        constants = tuple(0 if isinstance(node, Variable) else self._id_of(node) for node in nodes)
+        equal = sum(
+            bit
+            for left, right, bit in ((0, 1, at.S_IS_P), (0, 2, at.S_IS_O), (1, 2, at.P_IS_O))
+            if isinstance(nodes[left], Variable) and nodes[left] == nodes[right]
+        )
+        key = RelationKey(constants, equal)  # type: ignore[arg-type]
+        relation = self._relations.get(key)
+        if relation is not None:
+            for constant in constants:
+                if constant:
+                    self._release(constant)
+        else:
+            relation = self._new_relation(key, _positions(nodes))
+        relation.users += 1
+        return relation
+
+    def _new_relation(self, key: RelationKey, positions: tuple[int, ...]) -> Relation:
+        number = self._numbers.take(3 if len(positions) == 3 else 1)
+        bit = 0
+        if len(positions) == 1 and (free := self._bits.take()) is not None:
+            if free < at.MOST_BITS:
+                bit = 1 << free
+            else:
+                self._bits.give_back(free)
+        address = self._append([0] * at.RELATION)
+        relation = Relation(key, number, address, positions, bit)
+        code = self.code
+        code[address + at.R_NUMBER] = number
+        code[address + at.R_ARITY] = len(positions)
+        code[address + at.R_EQUAL] = key.equal
+        code[address + at.R_POSITIONS : address + at.R_POSITIONS + len(positions)] = positions
+        code[address + at.R_BIT] = bit
+        code[address + at.R_SLOT] = 2 * number
+        if len(positions) == 2:
+            code[address + at.R_KEEP] = 0
+        mask = _mask_of(key.constants)
+        code[address + at.R_MASK] = mask
+        code[address + at.R_CONSTANTS : address + at.R_CONSTANTS + 3] = key.constants
+        self._relations[key] = self._by_number[number] = relation
+        row = self._dispatch_row(mask, key.constants)
+        code[address + at.R_NEXT] = self.dispatch[row + at.D_RELATION]
+        self.dispatch[row + at.D_RELATION] = address
+        return relation
+
+    def _keep(self, slot: int) -> None:
+        """Indexes a slot from now on."""
+        relation = self._by_number.get(slot // 2)
+        if relation is None or relation.arity != 2:
+            return  # an edge's: all are indexed
+        bit = at.KEEP_BACK if slot & 1 else at.KEEP_FORWARD
+        if not self.code[relation.address + at.R_KEEP] & bit:
+            self.code[relation.address + at.R_KEEP] |= bit
+            self.fresh_slots.append(slot)
+
+    # Dispatch ---------------------------------------------------------------------------------------------------------
+
+    def _dispatch_row(self, mask: int, constants: Constants) -> int:
+        """The row of these constants, a new one if need be."""
+        key = (mask, constants)
+        if key in self._keys:
+            return self._keys[key]
+        size = int(self.dispatch[at.D_SIZE])
+        if (len(self._keys) + 2) * 2 > size:
+            self._grow_dispatch(size * 2)
+        row = self._place_in_dispatch(mask, constants)
+        if mask & at.IN_P:
+            if mask != at.IN_P:
+                base = self._dispatch_row(at.IN_P, (0, constants[1], 0))
+                self.dispatch[base + at.D_SUBMASKS] |= 1 << mask
+                row = self._keys[key]
+        else:
+            self.dispatch[at.D_MASKS] |= 1 << mask
+        return row
+
+    def _place_in_dispatch(self, mask: int, constants: Constants) -> int:
+        size = int(self.dispatch[at.D_SIZE])
+        slot = dispatch_hash(mask, *constants) & (size - 1)
+        while self.dispatch[at.D_FIRST + slot * at.DISPATCH + at.D_KEY]:
+            slot = (slot + 1) & (size - 1)
+        row = at.D_FIRST + slot * at.DISPATCH
+        self.dispatch[row + at.D_KEY] = mask + 1
+        self.dispatch[row + at.D_CONSTANTS : row + at.D_CONSTANTS + 3] = constants
+        self._keys[mask, constants] = row
+        return row
+
+    def _grow_dispatch(self, size: int) -> None:
+        old, keys = self.dispatch, dict(self._keys)
+        self.dispatch = np.zeros(at.D_FIRST + size * at.DISPATCH, np.int64)
+        self.dispatch[at.D_SIZE], self.dispatch[at.D_MASKS] = size, old[at.D_MASKS]
+        self._keys.clear()
+        for (mask, constants), row in keys.items():
+            fresh = self._place_in_dispatch(mask, constants)
+            self.dispatch[fresh + at.D_RELATION] = old[row + at.D_RELATION]
+            self.dispatch[fresh + at.D_SUBMASKS] = old[row + at.D_SUBMASKS]
+        self.version += 1
+
+    def _unlink_dispatch(self, relation: Relation, mask: int) -> None:
+        row = self._keys[mask, relation.key.constants]
+        following = int(self.code[relation.address + at.R_NEXT])
+        if self.dispatch[row + at.D_RELATION] == relation.address:
+            self.dispatch[row + at.D_RELATION] = following
+        else:
+            other = int(self.dispatch[row + at.D_RELATION])
+            self._unlink(other + at.R_NEXT, relation.address, at.R_NEXT)
+
+    # Components, views, products --------------------------------------------------------------------------------------
+
+    def _component(self, plan: Plan, component: Component) -> tuple[Evaluated, list[Variable]]:
+        """The kernel's component for one of a plan's, and its variables in the order of its rows."""
+        patterns = [plan.patterns[index] for index in component.patterns]
+        relations = [self.relation(pattern) for pattern in patterns]
+        order = sorted(range(len(patterns)), key=lambda index: relations[index].number)
+        variables: list[Variable] = []
+        members = []
+        for index in order:
+            nodes = patterns[index].nodes
+            own = [nodes[position] for position in relations[index].positions]
+            for variable in own:
+                assert isinstance(variable, Variable)
+                if variable not in variables:
+                    variables.append(variable)
+            places = tuple(variables.index(variable) for variable in own)  # type: ignore[arg-type]
+            members.append((relations[index].number, places))
+        shape = Shape(tuple(members), len(variables))
+        evaluated = self._components.get(shape)
+        if evaluated is None:
+            evaluated = self._new_component(shape, [relations[index] for index in order])
+        else:
+            for relation in relations:
+                relation.users -= 1
+        return evaluated, variables
+
+    def _new_component(self, shape: Shape, relations: list[Relation]) -> Evaluated:
+        address = self._append([0] * at.COMPONENT)
+        target = self._targets.take()
+        evaluated = Evaluated(shape, address, target, relations)
+        self.code[address + at.K_WIDTH] = shape.width
+        self.code[address + at.K_TARGET] = target
+        self.widths[target] = shape.width
+        self._components[shape] = evaluated
+        compiler = _Compiler(shape, relations)
+        for pattern in range(len(relations)):
+            trigger = self._append_trigger(address, compiler, pattern)
+            evaluated.triggers.append(trigger)
+            self._link(relations[pattern].address + at.R_TRIGGER, trigger, at.T_NEXT)
+        for relation in relations:
+            if relation.arity == 2 and not self.code[relation.address + at.R_KEEP]:
+                self._keep(relation.slot)  # one direction tells whether a triple is there
+        self.most_variables = max(self.most_variables, compiler.variables)
+        self.most_candidates = max(self.most_candidates, compiler.candidates)
+        return evaluated
+
+    def _append_trigger(self, component: int, compiler: _Compiler, pattern: int) -> int:
+        made = compiler.trigger(pattern)
+        for slot in made.slots:
+            self._keep(slot)
+        header = [0] * at.TRIGGER
+        header[at.T_COMPONENT] = component
+        header[at.T_WIDTH] = compiler.width
+        for address_field, count_field, table, stride in (
+            (at.T_BOUND, at.T_BOUNDS, made.bounds, at.BOUND),
+            (at.T_CHECK, at.T_CHECKS, made.checks, at.CHECK),
+            (at.T_INNER, at.T_INNERS, made.inner, 1),
+            (at.T_LEAF, at.T_LEAVES, made.leaves, 1),
+            (at.T_GROUND, at.T_GROUNDS, made.ground, 1),
+        ):
+            header[address_field] = self._append(table)
+            header[count_field] = len(table) // stride
+        records: list[int] = []
+        for variable in range(compiler.variables):
+            record = [0] * at.VARIABLE
+            record[at.V_STEP] = self._append(made.steps[variable])
+            record[at.V_STEPS] = len(made.steps[variable]) // at.STEP
+            record[at.V_MASK] = made.masks[variable]
+            record[at.V_EXTRA] = self._append(made.extras[variable])
+            record[at.V_EXTRAS] = len(made.extras[variable]) // at.EXTRA
+            record[at.V_CANDIDATE] = compiler.candidate_at[variable] * at.GIVEN
+            records += record
+        header[at.T_VARIABLE] = self._append(records)
+        return self._append(header)
+
+    def _view(self, component: Evaluated, columns: tuple[int, ...]) -> View:
+        view = component.views.get(columns)
+        if view is None:
+            number = self._view_numbers.take()
+            address = self._append([0] * at.W_COLUMNS + list(columns))
+            view = View(component, columns, number, address, self._targets.take())
+            self.widths[view.target] = len(columns)
+            self.code[address + at.W_NUMBER] = number
+            self.code[address + at.W_TARGET] = view.target
+            self.code[address + at.W_WIDTH] = len(columns)
+            self._link(component.address + at.K_VIEW, address, at.W_NEXT_VIEW)
+            component.views[columns] = view
+        return view
+
+    def _product(self, views: Sequence[View]) -> Product:
+        target = self._targets.take()
+        width = sum(len(view.columns) for view in views)
+        self.widths[target] = width
+        self.most_views = max(self.most_views, len(views))
+        entries: list[int] = []
+        place = 0
+        for view in views:
+            entries += [view.number, len(view.columns), place]
+            place += len(view.columns)
+        places = []
+        for own, view in enumerate(views):
+            address = self._append([0, target, width, own, len(views), *entries])
+            self._link(view.address + at.W_PRODUCT, address, at.X_NEXT)
+            view.products.append(address)
+            places.append(address)
+        return Product(tuple(views), target, places)
+
+    def _drop_unused_view(self, view: View) -> list[Relation]:
+        if view.shown_users == 0 and not view.products:
+            self._unlink(view.component.address + at.K_VIEW, view.address, at.W_NEXT_VIEW)
+            del view.component.views[view.columns]
+            self._view_numbers.give_back(view.number)
+            self._targets.give_back(view.target)
+        return self._drop_unused(view.component)
+
+    def _drop_unused(self, component: Evaluated) -> list[Relation]:
+        if component.plain_users or component.views or component.shape not in self._components:
+            return []
+        del self._components[component.shape]
+        self._targets.give_back(component.target)
+        gone = []
+        for relation, trigger in zip(component.relations, component.triggers, strict=True):
+            self._unlink(relation.address + at.R_TRIGGER, trigger, at.T_NEXT)
+            relation.users -= 1
+            if relation.users == 0:
+                gone.append(relation)
+        return gone
+
+    # The array --------------------------------------------------------------------------------------------------------
+
+    def _append(self, record: Sequence[int]) -> int:
+        """The address of a new record."""
+        address, self._top = self._top, self._top + len(record)
+        while self._top > len(self.code):
+            self.code = np.concatenate([self.code, np.zeros_like(self.code)])
+            self.version += 1
+        self.code[address : self._top] = record
+        return address
+
+    def _link(self, head: int, record: int, next_field: int) -> None:
+        """Puts a record in front of a chain."""
+        self.code[record + next_field] = self.code[head]
+        self.code[head] = record
+
+    def _unlink(self, head: int, record: int, next_field: int) -> None:
+        while self.code[head] != record:
+            head = int(self.code[head]) + next_field
+        self.code[head] = self.code[record + next_field]
+
+
+class Bounds(NamedTuple):
+    """One more than the largest number of each kind."""
+
+    relations: int
+    targets: int
+    views: int
+
+
+class _Numbers:
+    """Numbers that are given back and given out again."""
+
+    def __init__(self) -> None:
+        self.top = 0
+        self._free: list[int] = []
+
+    def take(self, together: int = 1) -> int:
+        """The next number; of several together, the first."""
+        if together == 1 and self._free:
+            return self._free.pop()
+        self.top += together
+        return self.top - together
+
+    def give_back(self, number: int) -> None:
+        self._free.append(number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """Two variables that a pattern joins, with the slots that lead from one to the other."""
+
+    pattern: int
+    ends: tuple[int, int]
+    slots: tuple[int, int]
+    positions: tuple[int, int]
+    excludes: bool
+
+
+@dataclass(slots=True)
+class _Trigger:
+    bounds: list[int]
+    checks: list[int]
+    inner: list[int]
+    leaves: list[int]
+    ground: list[int]
+    steps: list[list[int]]
+    masks: list[int]
+    extras: list[list[int]]
+    slots: set[int]
+
+
+class _Compiler:
+    """One component: from its shape to its triggers. Edges' nodes are variables behind those of the patterns."""
+
+    def __init__(self, shape: Shape, relations: Sequence[Relation]) -> None:
+        self.width = shape.width
+        self.variables = shape.width
+        self._relations = relations
+        self._members = [members for _, members in shape.patterns]
+        self._edges: list[_Edge] = []
+        self._edge_node: dict[int, int] = {}
+        for pattern, (relation, members) in enumerate(zip(relations, self._members, strict=True)):
+            slot = relation.slot
+            if relation.arity == 2:
+                ends = (members[0], members[1])
+                positions = (relation.positions[0], relation.positions[1])
+                self._edges.append(_Edge(pattern, ends, (slot, slot + 1), positions, True))
+            elif relation.arity == 3:
+                node = self._edge_node[pattern] = self.variables
+                self.variables += 1
+                for place, member in enumerate(members):
+                    slots = (slot + 2 * place, slot + 2 * place + 1)
+                    self._edges.append(_Edge(pattern, (node, member), slots, (0, 0), False))
+        degree = [0] * self.variables
+        for edge in self._edges:
+            degree[edge.ends[0]] += 1
+            degree[edge.ends[1]] += 1
+        self.candidate_at = [sum(degree[:variable]) for variable in range(self.variables)]
+        self.candidates = sum(degree)
+        self._degree = degree
+
+    def trigger(self, pattern: int) -> _Trigger:
+        """The search from one pattern."""
+        relation, members = self._relations[pattern], self._members[pattern]
+        bounds = [item for pair in zip(members, relation.positions, strict=True) for item in pair]
+        bound = set(members)
+        if pattern in self._edge_node:
+            bound.add(self._edge_node[pattern])
+            bounds += [self._edge_node[pattern], at.FROM_EDGE]
+        made = _Trigger(
+            bounds, [], [], [], [], [[] for _ in range(self.variables)], [0] * self.variables,
+            [[] for _ in range(self.variables)], set(),
+        )  # fmt: skip
+        self._add_unary(made, pattern)
+        for variable in range(self.variables):
+            if variable not in bound:
+                is_leaf = self._degree[variable] == 1 and not made.masks[variable] and not made.extras[variable]
+                (made.leaves if is_leaf else made.inner).append(variable)
+        steps: list[list[tuple[int, ...]]] = [[] for _ in range(self.variables)]
+        for edge in self._edges:
+            if edge.pattern == pattern:
+                continue
+            excluded = self._relations[edge.pattern].number + 1 if self._excludes(pattern, edge) else 0
+            left, right = edge.ends
+            if left in bound and right in bound:
+                made.checks += [edge.slots[0], left, right, excluded, *edge.positions]
+                made.slots.add(edge.slots[0])
+                continue
+            if self._can_lead(bound, left, right):
+                steps[left].append((edge.slots[0], right, excluded, edge.positions[0], edge.positions[1]))
+            if self._can_lead(bound, right, left):
+                steps[right].append((edge.slots[1], left, excluded, edge.positions[1], edge.positions[0]))
+        for variable, leading in enumerate(steps):
+            for slot, other, excluded, position, others_position in sorted(leading):
+                made.steps[variable] += [other, slot, excluded, position, others_position]
+                made.slots.add(slot)
+        return made
+
+    def _excludes(self, pattern: int, edge: _Edge) -> bool:
+        """Whether a pattern behind the trigger could map to the message's triple: it reads the graph without it."""
+        return edge.excludes and edge.pattern > pattern and self._shares(pattern, edge.pattern)
+
+    def _shares(self, pattern: int, other: int) -> bool:
+        return self._relations[pattern].may_share(self._relations[other])
+
+    def _add_unary(self, made: _Trigger, pattern: int) -> None:
+        """What the graph says of single variables, and the ground patterns."""
+        for other, (relation, members) in enumerate(zip(self._relations, self._members, strict=True)):
+            if other == pattern:
+                continue
+            is_behind = other > pattern and self._shares(pattern, other)
+            if relation.arity == 0:
+                made.ground.append(relation.number)
+            elif relation.arity == 1:
+                (variable,) = members
+                made.masks[variable] |= relation.bit
+                if not relation.bit:
+                    made.extras[variable] += [at.IN_SLOT, relation.slot, 0]
+                if is_behind:
+                    made.extras[variable] += [at.NOT_MESSAGE, relation.number, relation.positions[0]]
+            elif relation.arity == 3 and is_behind:
+                made.extras[self._edge_node[other]] += [at.NOT_MESSAGE, relation.number, at.FROM_EDGE]
+
+    def _can_lead(self, bound: set[int], first: int, second: int) -> bool:
+        """Whether some order binds the first variable while the second is unbound."""
+        if second in bound:
+            return False
+        reached, waiting = set(bound), list(bound)
+        while waiting:
+            variable = waiting.pop()
+            for edge in self._edges:
+                if variable in edge.ends:
+                    for end in edge.ends:
+                        if end != second and end not in reached:
+                            reached.add(end)
+                            waiting.append(end)
+        return first in reached
+
+
+def dispatch_hash(mask: int, s: int, p: int, o: int) -> int:
+    """The same as the kernel's."""
+    x = mask * 0x9E37 + s * 0x85EBCA6B + p * 0xC2B2AE35 + o * 0x27D4EB2F
+    return (x ^ (x >> 15) ^ (x >> 31)) & 0x7FFFFFFF
+
+
+def _positions(nodes: Sequence[object]) -> tuple[int, ...]:
+    """Where each variable stands first: subject, predicate, object."""
+    first: dict[object, int] = {}
+    for position, node in enumerate(nodes):
+        if isinstance(node, Variable):
+            first.setdefault(node, position)
+    return tuple(first.values())
+
+
+def _mask_of(constants: Constants) -> int:
+    return sum(1 << position for position, constant in enumerate(constants) if constant)
