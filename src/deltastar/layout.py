@@ -14,6 +14,7 @@ id_t = np.int32
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
+INCOMING_BYTES = 1 << 30
 UNIT = 2
 """`id_t` in a unit of the heap."""
 MAX_TERMS = 1 << 28
@@ -24,7 +25,6 @@ MAX_HEAP_UNITS = 1 << 31
 MAX_HUB_BUCKETS = 1 << 26
 MAX_RELATIONS = 1 << 22
 MAX_TARGETS = 1 << 22
-MAX_TEXT = 1 << 36
 
 # A node: two ints. Its block of entries in the heap, and how many there are.
 N_BLOCK, N_COUNT, NODE = 0, 1, 2
@@ -77,7 +77,6 @@ C_HEAP_IN_USE = 12
 C_EDGE_COUNT = 13
 C_EDGE_BUCKETS = 14
 C_EDGE_MASK = 15
-C_TERM_TOP = 16
 C_FREE = 32
 """The first of the heap's free lists, one a class."""
 COUNTERS = 128
@@ -153,6 +152,7 @@ U_TURN = 29
 U_NODE, U_INDEX = 21, 22
 """Where a scan of a relation stands."""
 U_DELTAS, U_REPEATED, U_ABSENT, U_EFFECTIVE = range(23, 27)
+U_RELEVANT, U_DROPPED = 30, 31
 """Counts, for whoever resets them."""
 U_OUT_ROOM, U_STAGE_ROOM = 27, 28
 """How long the output and the stage are."""
@@ -174,3 +174,6 @@ OP_INSERT, OP_DELETE = 1, -1
 IDLE, MATCHED, SEARCHING, DELIVERING = 0, 1, 2, 3
 DONE, OUT_FULL, STAGE_FULL = 0, 1, 2
 AT_END = -1
+
+# What became of a row on its way to a message; negative statuses are those of `scan_layout.py`.
+DROPPED, READY, RELEVANT, ABSENT = 0, 1, 2, 4

@@ -6,7 +6,8 @@ cursor is idle, and each retained triple is in all relations that it unifies wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import secrets
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,30 @@ from numpy.typing import NDArray
 
 from deltastar import layout as at
 from deltastar.arena import Arena
+from deltastar.errors import SourceError
+from deltastar.kernel import admit, terms
 from deltastar.kernel import step as kernel
-from deltastar.kernel.state import DTYPES, State, Table
+from deltastar.kernel.state import DTYPES, TERM_FIELDS, State, Table
 from deltastar.layout import Ints
 from deltastar.plan.decompose import Plan
 from deltastar.plan.program import Compiled, Program, Relation, View
-from deltastar.rdf.terms import Term
+from deltastar.rdf.terms import Term, of_canonical
+from deltastar.scan_layout import (
+    GRANULE,
+    HASH_BITS,
+    KEYS,
+    LENGTH_BYTES,
+    N_PLACE,
+    T_COUNT,
+    T_COUNTERS,
+    T_PENDING,
+    TERM,
+    TERM_CAPACITY,
+    TERM_TOO_LONG,
+    TEXT_CAPACITY,
+    TEXT_CLASSES,
+    TermArrays,
+)
 
 _IN_ARENA = {
     "counters": at.COUNTERS,
@@ -33,14 +52,15 @@ _IN_ARENA = {
     "relation_size": at.MAX_RELATIONS,
     "target_size": at.MAX_TARGETS,
     "view_state": at.MAX_TARGETS * at.VIEW_STATE,
-    "term_heads": at.MAX_TERMS,
-    "term_next": at.MAX_TERMS,
-    "term_hash": at.MAX_TERMS,
-    "term_uses": at.MAX_TERMS,
-    "term_place": at.MAX_TERMS,
-    "term_length": at.MAX_TERMS,
-    "text": at.MAX_TEXT,
+    "term_counters": T_COUNTERS,
+    "term_keys": KEYS,
+    "term_heads": TERM_CAPACITY,
+    "term": TERM_CAPACITY * TERM,
+    "term_pending": TERM_CAPACITY,
+    "term_free": TEXT_CLASSES,
+    "text": TEXT_CAPACITY,
 }
+_COLLECT_AT = 256
 OUT_INTS = 1 << 18
 _STAGE_INTS = 1 << 14
 _HITS = 64
@@ -68,14 +88,20 @@ class Machine:
 
     def __init__(
         self,
-        id_of: Callable[[Term], int],
-        release: Callable[[int], None],
         path: str | None = None,
         out_ints: int = OUT_INTS,
         stage_ints: int = _STAGE_INTS,
+        seed: int | None = None,
+        hash_bits: int = HASH_BITS,
     ) -> None:
         self.arena = Arena({name: (getattr(DTYPES, name), size) for name, size in _IN_ARENA.items()}, path)
-        self.program = Program(id_of, release)
+        arrays = self.arena.arrays
+        self.terms = TermArrays(*(arrays[name] for name in TERM_FIELDS[:-1]), arrays["text"].view(np.int32))
+        if self.arena.is_new:
+            terms.prepare(self.terms, secrets.randbits(64) if seed is None else seed, hash_bits)
+        self.program = Program(self.acquire, self.release)
+        self._memo: dict[int, Term] = {}
+        self._incoming: NDArray[np.uint8] = np.zeros(1 << 12, np.uint8)
         self.out: Ints = np.zeros(out_ints, np.int32)
         self._stage: Ints = np.zeros(stage_ints, np.int32)
         self._messages: Ints = np.zeros(at.MESSAGE, np.int32)
@@ -83,7 +109,55 @@ class Machine:
         self._cursor[at.U_OUT_ROOM], self._cursor[at.U_STAGE_ROOM] = out_ints, stage_ints
         self._table: Table | None = None
         self._made_for: tuple[int, ...] = ()
-        self._one: Ints = np.zeros(at.MESSAGE, np.int32)
+
+    # Terms -----------------------------------------------------------------------------------------------------------
+
+    def acquire(self, term: str) -> int:
+        """A term's id, a new one if need be, with one more use."""
+        id_ = int(admit.intern(self.table, self._bring(term.encode())))
+        if id_ < 0:
+            raise full(id_)
+        return id_
+
+    def release(self, id_: int) -> None:
+        """One use of a term less."""
+        admit.release(self.table, id_)
+
+    def find(self, term: str) -> int:
+        """A term's id, or 0."""
+        return int(admit.look_up(self.table, self._bring(term.encode())))
+
+    def term(self, id_: int) -> Term:
+        """The term with this id."""
+        term = self._memo.get(id_)
+        if term is None:
+            start = int(self.terms.term[id_ * TERM + N_PLACE]) * GRANULE
+            length = int(self.terms.words[start >> 2])
+            start += LENGTH_BYTES
+            term = self._memo[id_] = of_canonical(self.terms.text[start : start + length].tobytes().decode())
+        return term
+
+    def collect(self, at_least: int = 0) -> None:
+        """Frees the ids that have no use, if so many wait for it. What has been given out must not be decoded after."""
+        pending = int(self.terms.counters[T_PENDING])
+        if pending > at_least:
+            for id_ in self.terms.pending[:pending].tolist():
+                self._memo.pop(id_, None)
+            admit.collect(self.table)
+
+    @property
+    def terms_in_use(self) -> int:
+        """How many terms have an id."""
+        self.collect()
+        return int(self.terms.counters[T_COUNT])
+
+    def _bring(self, text: bytes) -> int:
+        """Puts text where the kernel takes it from; its length."""
+        if len(text) > len(self._incoming):
+            self._incoming = np.zeros(2 * len(text), np.uint8)
+            self._made_for = ()
+        self._incoming.data[: len(text)] = text
+        return len(text)
 
     # Queries ---------------------------------------------------------------------------------------------------------
 
@@ -94,18 +168,12 @@ class Machine:
         known_components = set(program.components)
         known_views = {view for component in known_components for view in component.views.values()}
         compiled = program.add(plan)
-        if self.triples or True:
-            self._fill(
-                [relation for relation in program.relations if relation not in known_relations],
-                known_relations,
-                [component for component in program.components if component not in known_components],
-                [
-                    view
-                    for component in program.components
-                    for view in component.views.values()
-                    if view not in known_views
-                ],
-            )
+        self._fill(
+            [relation for relation in program.relations if relation not in known_relations],
+            known_relations,
+            [component for component in program.components if component not in known_components],
+            [view for component in program.components for view in component.views.values() if view not in known_views],
+        )
         return compiled
 
     def remove(self, compiled: Compiled) -> None:
@@ -144,6 +212,21 @@ class Machine:
                     kernel.fill_view(self.table, view.address, rows.ravel(), len(rows))
 
     # Messages --------------------------------------------------------------------------------------------------------
+
+    def admit(self, op: int, subject: str, predicate: str, object: str) -> int:
+        """A message of texts, made ready for `apply_one`: what became of it (`layout.DROPPED` and so on)."""
+        s, p, o = subject.encode(), predicate.encode(), object.encode()
+        s_end = len(s)
+        p_end = s_end + len(p)
+        o_end = self._bring(s + p + o)
+        status = int(admit.admit(self.table, op, s_end, p_end, o_end))
+        if status < 0:
+            raise full(status)
+        return status
+
+    def apply_one(self) -> Iterator[list[Run]]:
+        """Applies the message that was admitted last."""
+        return self.apply(self._messages, 1)
 
     def apply(self, messages: Ints, count: int) -> Iterator[list[Run]]:
         """Applies messages (op, s, p, o), and gives the rows they bring, whenever the output is full and at the end."""
@@ -263,7 +346,7 @@ class Machine:
         program = self.program
         made_for = (
             program.version, program.most_variables, program.most_candidates, program.relation_numbers,
-            program.most_views, messages.ctypes.data, len(messages),
+            program.most_views, messages.ctypes.data,
         )  # fmt: skip
         if self._table is None or made_for != self._made_for:
             self._make_table(messages)
@@ -289,6 +372,8 @@ class Machine:
             "key": np.zeros(variables, np.int64),
             "odometer": np.zeros(program.most_views + 1, np.int64),
             "messages": messages,
+            "incoming": self._incoming,
+            "words": self.terms.words,
             "out": self.out,
             "stage": self._stage,
         }
@@ -306,3 +391,10 @@ def _product(views: list[NDArray[np.int32]]) -> Iterator[NDArray[np.int32]]:
     for row in views[0]:
         for rest in _product(views[1:]):
             yield np.hstack([np.broadcast_to(row, (len(rest), len(row))), rest])
+
+
+def full(status: int) -> SourceError:
+    """What a negative status means."""
+    if status == TERM_TOO_LONG:
+        return SourceError("a term is longer than 1 GiB; no more than that can be kept")
+    return SourceError("there are more terms, or more text in them, than an engine can hold; use more shards")

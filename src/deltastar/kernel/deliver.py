@@ -9,7 +9,7 @@ Delivery keeps its place, like the search, so that a product of any size goes ou
 
 from __future__ import annotations
 
-from deltastar.kernel.jit import inlined
+from deltastar.kernel.jit import kernel
 from deltastar.kernel.views import count, drop
 from deltastar.layout import (
     AT_END,
@@ -58,7 +58,7 @@ from deltastar.layout import (
 )
 
 
-@inlined
+@kernel
 def new_run(st, target):
     """Begins a run of rows in the output, or goes on with the last one. There must be room for the header."""
     out, cursor = st.out, st.cursor
@@ -77,12 +77,12 @@ def new_run(st, target):
     return end
 
 
-@inlined
+@kernel
 def _has_room(st, width):
     return st.cursor[U_OUT] + O_HEADER + width <= st.cursor[U_OUT_ROOM]
 
 
-@inlined
+@kernel
 def _put(st, target, source, start, width):
     """One row into the output, where there is room."""
     run = new_run(st, target)
@@ -93,7 +93,7 @@ def _put(st, target, source, start, width):
     st.out[run + O_ROWS] += 1
 
 
-@inlined
+@kernel
 def deliver(st):
     """Delivers the rows of the stage. OUT_FULL when it has to go on later."""
     program, cursor, stage = st.program, st.cursor, st.stage
@@ -126,7 +126,7 @@ def deliver(st):
     return DONE
 
 
-@inlined
+@kernel
 def _deliver_to_view(st, view, row):
     program, cursor, key = st.program, st.cursor, st.key
     width = program[view + W_WIDTH]
@@ -153,7 +153,7 @@ def _deliver_to_view(st, view, row):
     return DONE
 
 
-@inlined
+@kernel
 def _start_product(st, product):
     """Goes to a product, and there to the first row of each other view; `odometer[0]` says whether all have one."""
     st.cursor[U_PRODUCT] = product
@@ -169,13 +169,13 @@ def _start_product(st, product):
     st.odometer[0] = 1
 
 
-@inlined
+@kernel
 def _first_row(st, product, place):
     number = st.program[product + X_FIRST + place * X_VIEW]
     return _not_passed_over(st, product, place, st.view_state[number * VIEW_STATE + VIEW_FIRST])
 
 
-@inlined
+@kernel
 def _not_passed_over(st, product, place, row):
     """A view may stand in a product twice: the changed row is combined with itself once, at its first place."""
     if place < st.program[product + X_OWN] and row == st.cursor[U_TURN]:
@@ -183,7 +183,7 @@ def _not_passed_over(st, product, place, row):
     return row
 
 
-@inlined
+@kernel
 def _multiply(st, product):
     """The changed row with all combinations of rows of the other views."""
     program, cursor, out, heap, odometer = st.program, st.cursor, st.out, st.heap, st.odometer

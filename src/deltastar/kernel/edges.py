@@ -5,7 +5,7 @@ Linear hashing over chains, as in `terms.py`. Invariant: an edge is in its bucke
 
 from __future__ import annotations
 
-from deltastar.kernel.jit import inlined, kernel
+from deltastar.kernel.jit import kernel
 from deltastar.layout import (
     C_EDGE_BUCKETS,
     C_EDGE_COUNT,
@@ -21,7 +21,7 @@ from deltastar.layout import (
 )
 
 
-@inlined
+@kernel
 def _bucket_of(counters, s, p, o):
     x = (s * 0x85EBCA6B ^ p * 0xC2B2AE35 ^ o * 0x27D4EB2F) & 0x7FFFFFFFFFFF
     x ^= x >> 17

@@ -13,7 +13,7 @@ a single pattern come last: their lists are multiplied out.
 from __future__ import annotations
 
 from deltastar.kernel.graph import find_entry, holds, run_from, size_of
-from deltastar.kernel.jit import inlined
+from deltastar.kernel.jit import kernel
 from deltastar.layout import (
     BOUND,
     CHECK,
@@ -65,7 +65,7 @@ from deltastar.layout import (
 )
 
 
-@inlined
+@kernel
 def begin(st, trigger):
     """Binds the trigger's variables. False when there can be no embedding."""
     program, cursor, values, bound = st.program, st.cursor, st.values, st.bound
@@ -100,7 +100,7 @@ def begin(st, trigger):
     return True
 
 
-@inlined
+@kernel
 def _is_joined(st, check):
     """Whether a pattern between two bound variables has its triple."""
     program, cursor = st.program, st.cursor
@@ -117,7 +117,7 @@ def _is_joined(st, check):
     return entry != 0 and holds(st.counters, st.heap, st.hubs, entry, second)
 
 
-@inlined
+@kernel
 def _fits(st, record, value):
     """Whether the patterns of this variable alone allow the value."""
     program = st.program
@@ -131,7 +131,7 @@ def _fits(st, record, value):
     return True
 
 
-@inlined
+@kernel
 def _fits_extra(st, what, argument, position, value):
     if what == IN_SLOT:
         return find_entry(st.nodes, st.heap, value, argument) != 0
@@ -140,7 +140,7 @@ def _fits_extra(st, what, argument, position, value):
     return value != st.cursor[U_S + position]
 
 
-@inlined
+@kernel
 def _offer(st, variables, record, value):
     """Gives candidates to the unbound neighbours of a variable. False when there are none for one of them."""
     program, heap, bound, offered, cursor = st.program, st.heap, st.bound, st.offered, st.cursor
@@ -180,7 +180,7 @@ def _offer(st, variables, record, value):
     return True
 
 
-@inlined
+@kernel
 def _withdraw(st, first, behind):
     """Takes back what the steps have offered."""
     for step in range(first, behind, STEP):
@@ -188,7 +188,7 @@ def _withdraw(st, first, behind):
             st.offered[st.program[step]] -= 1
 
 
-@inlined
+@kernel
 def _push(st, trigger, variables, depth):
     """The frame of the next variable to bind."""
     program, candidates = st.program, st.candidates
@@ -221,7 +221,7 @@ def _push(st, trigger, variables, depth):
     st.frames[frame + F_RUN_END] = 0
 
 
-@inlined
+@kernel
 def _is_in_others(st, variables, variable, value, chosen):
     """Whether the value is in all lists that the variable was offered. `chosen` is the entry of the one it is from."""
     candidates = st.candidates
@@ -237,7 +237,7 @@ def _is_in_others(st, variables, variable, value, chosen):
     return True
 
 
-@inlined
+@kernel
 def search(st, trigger, sink, room, run, end):
     """Goes on with the search until it is through, or the sink is full. Gives the status and the sink's new end.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from deltastar.kernel import hub
 from deltastar.kernel.heap import allocate, class_of, release
-from deltastar.kernel.jit import inlined, kernel
+from deltastar.kernel.jit import kernel
 from deltastar.layout import (
     E_PAYLOAD,
     L_CLASS,
@@ -34,7 +34,7 @@ from deltastar.layout import (
 )
 
 
-@inlined
+@kernel
 def find_entry(nodes, heap, node, slot):
     """Where in the heap the entry of a node's slot is, or 0."""
     at = nodes[node * NODE + N_BLOCK] * UNIT
@@ -51,14 +51,14 @@ def find_entry(nodes, heap, node, slot):
     return 0
 
 
-@inlined
+@kernel
 def size_of(heap, entry):
     """How many neighbours an entry has."""
     size = heap[entry] & SIZE_MASK
     return size if size != LONG else heap[heap[entry + E_PAYLOAD] * UNIT + L_COUNT]
 
 
-@inlined
+@kernel
 def neighbour_at(heap, entry, index):
     """A neighbour by its position."""
     size = heap[entry] & SIZE_MASK
@@ -70,7 +70,7 @@ def neighbour_at(heap, entry, index):
     return heap[_place(heap, payload * UNIT, index)]
 
 
-@inlined
+@kernel
 def run_from(heap, entry, index):
     """Where the neighbours from a position on lie, and how many lie there in one run."""
     size = heap[entry] & SIZE_MASK
@@ -87,7 +87,7 @@ def run_from(heap, entry, index):
     return _place(heap, header, index), behind - index
 
 
-@inlined
+@kernel
 def holds(counters, heap, hubs, entry, neighbour):
     """Whether an entry has this neighbour."""
     size = heap[entry] & SIZE_MASK
@@ -229,7 +229,7 @@ def _copied(counters, heap, block, old_class, new_class, ints):
 # Long lists ----------------------------------------------------------------------------------------------------------
 
 
-@inlined
+@kernel
 def _place(heap, header, index):
     """Where in the heap a long list's neighbour is."""
     place = heap[header + L_PLACE] * UNIT

@@ -6,13 +6,13 @@ Invariant: a unit belongs to one block at a time; a free block's first number is
 
 from __future__ import annotations
 
-from deltastar.kernel.jit import inlined, kernel
+from deltastar.kernel.jit import kernel
 from deltastar.layout import C_FREE, C_HEAP_IN_USE, C_HEAP_TOP, CLASSES, UNIT
 
 _LOOK_UP = 6  # how many classes above are split for a block, before the heap grows
 
 
-@inlined
+@kernel
 def class_of(units):
     """The smallest class that holds so many units."""
     size_class = 0

@@ -8,7 +8,7 @@ bucket, so no call takes longer than another.
 from __future__ import annotations
 
 from deltastar.kernel.heap import allocate, release
-from deltastar.kernel.jit import inlined, kernel
+from deltastar.kernel.jit import kernel
 from deltastar.layout import (
     B_COUNT,
     B_FIRST,
@@ -27,7 +27,7 @@ from deltastar.layout import (
 )
 
 
-@inlined
+@kernel
 def bucket_of(counters, hub, neighbour):
     """The entry's bucket. Ids are dense and dealt out by us, so a cheap mix is good enough."""
     x = ((hub << 17) ^ neighbour) * 0x9E3779B1 & 0xFFFFFFFFFFFF
@@ -39,7 +39,7 @@ def bucket_of(counters, hub, neighbour):
     return bucket
 
 
-@inlined
+@kernel
 def position(counters, hubs, heap, hub, neighbour):
     """Where the neighbour stands in its list, or -1."""
     at = bucket_of(counters, hub, neighbour) * BUCKET
@@ -142,7 +142,7 @@ def give_back(counters, heap, hub):
     counters[C_HUB_FREE] = unit
 
 
-@inlined
+@kernel
 def _entry_in_line(lines, at, hub, neighbour):
     for entry in range(at + B_FIRST, at + B_FIRST + lines[at + B_COUNT] * ENTRY_INTS, ENTRY_INTS):
         if lines[entry + 1] == neighbour and lines[entry] == hub:

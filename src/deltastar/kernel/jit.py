@@ -23,9 +23,10 @@ def _digest() -> str:
 
     state = hashlib.sha256()
     here = Path(__file__).parent
-    for path in sorted([*here.glob("*.py"), here.parent / "layout.py"]):
+    for path in sorted([*here.glob("*.py"), here.parent / "layout.py", here.parent / "scan_layout.py"]):
         state.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    state.update(f"{platform.machine()} {platform.python_version()} {numpy.__version__}".encode())
+    checks = os.environ.get("NUMBA_BOUNDSCHECK", "")
+    state.update(f"{platform.machine()} {platform.python_version()} {numpy.__version__} {checks}".encode())
     return state.hexdigest()[:16]
 
 
@@ -58,13 +59,17 @@ IS_COMPILED = not numba.config.DISABLE_JIT
 IS_CHECKED = bool(numba.config.BOUNDSCHECK)
 
 
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+"""Without reference counts: no kernel function allocates, and counting costs more than the work on a row."""
+
+
 def kernel(function: _F) -> _F:
     """Compiles a kernel function on its first call, or takes it from the cache."""
-    compiled: _F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    compiled: _F = numba.njit(**_OPTIONS)(function)
     return compiled
 
 
 def inlined(function: _F) -> _F:
-    """For small functions of the inner path: their code becomes part of the caller's."""
-    compiled: _F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    """For small functions of the inner path: their code becomes part of the caller's, and of its compile time."""
+    compiled: _F = numba.njit(**_OPTIONS, forceinline=True)(function)
     return compiled

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from deltastar.kernel.edges import add_edge, find_edge, remove_edge
 from deltastar.kernel.graph import add_neighbour, find_entry, has_neighbour, remove_neighbour
-from deltastar.kernel.jit import inlined
+from deltastar.kernel.jit import kernel
 from deltastar.layout import (
     C_TRIPLES,
     D_CONSTANTS,
@@ -37,9 +37,10 @@ from deltastar.layout import (
     S_IS_O,
     S_IS_P,
 )
+from deltastar.scan_layout import IS_PENDING, N_USES, ONE_USE, T_PENDING, TERM, USES_MAX
 
 
-@inlined
+@kernel
 def dispatch_row(dispatch, mask, s, p, o):
     """The table's row for these constants, or 0. The same hash as in `plan/program.py`."""
     x = mask * 0x9E37 + s * 0x85EBCA6B + p * 0xC2B2AE35 + o * 0x27D4EB2F
@@ -59,7 +60,7 @@ def dispatch_row(dispatch, mask, s, p, o):
         slot += 1
 
 
-@inlined
+@kernel
 def _collect(program, hits, relation, count, equal):
     while relation != 0:
         if program[relation + R_EQUAL] & ~equal == 0:
@@ -69,7 +70,7 @@ def _collect(program, hits, relation, count, equal):
     return count
 
 
-@inlined
+@kernel
 def match(program, dispatch, hits, s, p, o):
     """The relations that a triple unifies with, into `hits`; how many there are."""
     equal = (s == p) * S_IS_P + (s == o) * S_IS_O + (p == o) * P_IS_O
@@ -92,14 +93,14 @@ def match(program, dispatch, hits, s, p, o):
     return count
 
 
-@inlined
+@kernel
 def value_at(program, relation, variable, s, p, o):
     """The value of one of the relation's variables."""
     position = program[relation + R_POSITIONS + variable]
     return s if position == 0 else p if position == 1 else o
 
 
-@inlined
+@kernel
 def is_in(st, relation, s, p, o):
     """Whether the triple is in a relation that it unifies with."""
     program = st.program
@@ -120,10 +121,10 @@ def is_in(st, relation, s, p, o):
     return find_edge(st.counters, st.edges, st.edge_heads, s, p, o) != 0
 
 
-@inlined
+@kernel
 def take_in(st, relation, s, p, o):
     """Puts a triple into a relation that it is not in. Gives its edge, if it has one."""
-    program, uses = st.program, st.term_uses
+    program = st.program
     st.relation_size[program[relation + R_NUMBER]] += 1
     arity = program[relation + R_ARITY]
     slot = program[relation + R_SLOT]
@@ -131,7 +132,7 @@ def take_in(st, relation, s, p, o):
         return 0
     if arity == 1:
         value = value_at(program, relation, 0, s, p, o)
-        uses[value] += 1
+        _retain(st, value)
         if program[relation + R_BIT] != 0:
             st.flags[value] |= program[relation + R_BIT]
         else:
@@ -139,8 +140,8 @@ def take_in(st, relation, s, p, o):
         return 0
     if arity == 2:
         first, second = value_at(program, relation, 0, s, p, o), value_at(program, relation, 1, s, p, o)
-        uses[first] += 1
-        uses[second] += 1
+        _retain(st, first)
+        _retain(st, second)
         if program[relation + R_KEEP] & KEEP_FORWARD:
             add_neighbour(st.counters, st.nodes, st.heap, st.hubs, first, slot, second)
         if program[relation + R_KEEP] & KEEP_BACK:
@@ -149,13 +150,13 @@ def take_in(st, relation, s, p, o):
     edge = add_edge(st.counters, st.edges, st.edge_heads, s, p, o)
     for place in range(3):
         value = s if place == 0 else p if place == 1 else o
-        uses[value] += 1
+        _retain(st, value)
         add_neighbour(st.counters, st.nodes, st.heap, st.hubs, edge, slot + 2 * place, value)
         add_neighbour(st.counters, st.nodes, st.heap, st.hubs, value, slot + 2 * place + 1, edge)
     return edge
 
 
-@inlined
+@kernel
 def take_out(st, relation, s, p, o):
     """Takes a triple out of a relation that it is in."""
     program = st.program
@@ -164,15 +165,15 @@ def take_out(st, relation, s, p, o):
     slot = program[relation + R_SLOT]
     if arity == 1:
         value = value_at(program, relation, 0, s, p, o)
-        lose(st, value)
+        _release(st, value)
         if program[relation + R_BIT] != 0:
             st.flags[value] &= ~program[relation + R_BIT]
         else:
             remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, value, slot, PRESENT)
     elif arity == 2:
         first, second = value_at(program, relation, 0, s, p, o), value_at(program, relation, 1, s, p, o)
-        lose(st, first)
-        lose(st, second)
+        _release(st, first)
+        _release(st, second)
         if program[relation + R_KEEP] & KEEP_FORWARD:
             remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, first, slot, second)
         if program[relation + R_KEEP] & KEEP_BACK:
@@ -181,19 +182,36 @@ def take_out(st, relation, s, p, o):
         edge = find_edge(st.counters, st.edges, st.edge_heads, s, p, o)
         for place in range(3):
             value = s if place == 0 else p if place == 1 else o
-            lose(st, value)
+            _release(st, value)
             remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, edge, slot + 2 * place, value)
             remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, value, slot + 2 * place + 1, edge)
         remove_edge(st.counters, st.edges, st.edge_heads, edge)
 
 
-@inlined
-def lose(st, value):
-    """One use of a term less."""
-    st.term_uses[value] -= 1
+@kernel
+def _retain(st, value):
+    """One more use of a term: `terms.retain`."""
+    at = value * TERM + N_USES
+    if st.term[at] < USES_MAX:
+        st.term[at] += ONE_USE
 
 
-@inlined
+@kernel
+def _release(st, value):
+    """One use less: `terms.release`."""
+    at = value * TERM + N_USES
+    uses = st.term[at]
+    if uses < USES_MAX:
+        uses -= ONE_USE
+        if uses == 0:
+            uses = IS_PENDING
+            pending = st.term_counters[T_PENDING]
+            st.term_pending[pending] = value
+            st.term_counters[T_PENDING] = pending + 1
+        st.term[at] = uses
+
+
+@kernel
 def take_in_all(st, hits, count, s, p, o):
     """Puts a triple into all relations that it is in."""
     edge = 0
@@ -203,7 +221,7 @@ def take_in_all(st, hits, count, s, p, o):
     return edge
 
 
-@inlined
+@kernel
 def take_out_all(st, hits, count, s, p, o):
     """Takes a triple out of all relations that it is in."""
     for hit in range(count):

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deltastar.kernel.jit import IS_CHECKED, IS_COMPILED, inlined
+from deltastar.layout import INCOMING_BYTES
+from deltastar.scan_layout import KEYS, T_COUNTERS, TERM, TERM_CAPACITY, TEXT_CAPACITY, TEXT_CLASSES, TermArrays
 
 
 class State(NamedTuple):
-    """The arrays, in the order of the table. Those up to `term_text` live in the arena."""
+    """The arrays, in the order of the table. Those up to `words` live in the arena."""
 
     counters: Any
     nodes: Any
@@ -31,13 +33,15 @@ class State(NamedTuple):
     target_size: Any
     """For each target of a component: how many embeddings it has."""
     view_state: Any
+    term_counters: Any
+    term_keys: Any
     term_heads: Any
-    term_next: Any
-    term_hash: Any
-    term_uses: Any
-    term_place: Any
-    term_length: Any
+    term: Any
+    term_pending: Any
+    term_free: Any
     text: Any
+    words: Any
+    """The dictionary: see `TermArrays` in `scan_layout.py`. The words are the text once more."""
     program: Any
     dispatch: Any
     stamps: Any
@@ -57,6 +61,8 @@ class State(NamedTuple):
     messages: Any
     out: Any
     stage: Any
+    incoming: Any
+    """The text of one message's terms, one behind the other."""
 
 
 DTYPES = State(
@@ -71,13 +77,14 @@ DTYPES = State(
     relation_size=np.int64,
     target_size=np.int64,
     view_state=np.int64,
+    term_counters=np.int64,
+    term_keys=np.int64,
     term_heads=np.int32,
-    term_next=np.int32,
-    term_hash=np.int64,
-    term_uses=np.int32,
-    term_place=np.int64,
-    term_length=np.int32,
+    term=np.int32,
+    term_pending=np.int32,
+    term_free=np.int32,
     text=np.uint8,
+    words=np.int32,
     program=np.int64,
     dispatch=np.int64,
     stamps=np.int64,
@@ -93,7 +100,11 @@ DTYPES = State(
     messages=np.int32,
     out=np.int32,
     stage=np.int32,
+    incoming=np.uint8,
 )
+
+
+TERM_FIELDS = ("term_counters", "term_keys", "term_heads", "term", "term_pending", "term_free", "text", "words")
 
 
 class Table:
@@ -115,6 +126,7 @@ _views: dict[int, State] = {}
 """Without the compiler: the arrays, by the address of their table."""
 
 if IS_COMPILED:
+    import numba
     from llvmlite import ir
     from numba.core import types
     from numba.core.datamodel import models
@@ -181,8 +193,39 @@ if IS_COMPILED:
         """The state whose table is at that address."""
         return _state_at(address)
 
+    @inlined
+    def _array(field, length):  # type: ignore[no-untyped-def]
+        return field if IS_CHECKED else numba.carray(field, (length,))
+
+    @inlined
+    def incoming_of(st):  # type: ignore[no-untyped-def]
+        """The text of one message's terms."""
+        return _array(st.incoming, INCOMING_BYTES)
+
+    @inlined
+    def terms_of(st):  # type: ignore[no-untyped-def]
+        """The arrays of the dictionary, as its functions want them."""
+        return TermArrays(
+            _array(st.term_counters, T_COUNTERS),
+            _array(st.term_keys, KEYS),
+            _array(st.term_heads, TERM_CAPACITY),
+            _array(st.term, TERM_CAPACITY * TERM),
+            _array(st.term_pending, TERM_CAPACITY),
+            _array(st.term_free, TEXT_CLASSES),
+            _array(st.text, TEXT_CAPACITY),
+            _array(st.words, TEXT_CAPACITY // 4),
+        )
+
 else:
 
     def attach(address):  # type: ignore[no-untyped-def]
         """The state whose table is at that address."""
         return _views[address]
+
+    def incoming_of(st):  # type: ignore[no-untyped-def]
+        """The text of one message's terms."""
+        return np.asarray(st.incoming)
+
+    def terms_of(st):  # type: ignore[no-untyped-def]
+        """The arrays of the dictionary, as its functions want them."""
+        return TermArrays(*map(np.asarray, (getattr(st, name) for name in TERM_FIELDS)))

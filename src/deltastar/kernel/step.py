@@ -16,14 +16,13 @@ from deltastar.kernel.deliver import deliver, new_run
 from deltastar.kernel.edges import find_edge
 from deltastar.kernel.extend import begin, search
 from deltastar.kernel.graph import add_neighbour, find_entry, neighbour_at, size_of
-from deltastar.kernel.jit import inlined, kernel
+from deltastar.kernel.jit import kernel
 from deltastar.kernel.relations import is_in, match, take_in, take_in_all, take_out, take_out_all
 from deltastar.kernel.state import attach
 from deltastar.kernel.views import clear_view
 from deltastar.kernel.views import count as count_row
 from deltastar.layout import (
     C_EDGE_TOP,
-    C_TERM_TOP,
     DELIVERING,
     DONE,
     EDGE,
@@ -93,6 +92,7 @@ from deltastar.layout import (
     W_NUMBER,
     W_WIDTH,
 )
+from deltastar.scan_layout import T_TOP
 
 
 @kernel
@@ -115,7 +115,7 @@ def step(table):
             return OUT_FULL
 
 
-@inlined
+@kernel
 def _open_message(st):
     """Finds what the message's triple unifies with, and on insertion takes it in. False when it changes nothing."""
     cursor = st.cursor
@@ -142,7 +142,7 @@ def _open_message(st):
     return True
 
 
-@inlined
+@kernel
 def _edge_of(st, hits, s, p, o):
     for hit in range(hits):
         if st.program[st.hits[hit] + R_ARITY] == 3:
@@ -150,7 +150,7 @@ def _edge_of(st, hits, s, p, o):
     return 0
 
 
-@inlined
+@kernel
 def _next_trigger(st):
     """Begins the search of the next trigger whose variables allow one. False when there is none."""
     cursor, program = st.cursor, st.program
@@ -168,7 +168,7 @@ def _next_trigger(st):
         cursor[U_TRIGGER] = program[trigger + T_NEXT]
 
 
-@inlined
+@kernel
 def _find(st):
     """Goes on with the search, into the output or, where views count the rows, into the stage and from there."""
     cursor, program = st.cursor, st.program
@@ -204,13 +204,13 @@ def _find(st):
     return status
 
 
-@inlined
+@kernel
 def _leave_trigger(st, trigger):
     st.cursor[U_TRIGGER] = st.program[trigger + T_NEXT]
     st.cursor[U_PHASE] = MATCHED
 
 
-@inlined
+@kernel
 def _close_message(st):
     """All triggers are through: on deletion the triple goes."""
     cursor = st.cursor
@@ -270,7 +270,7 @@ def list_embeddings(table, trigger, relation):
         cursor[U_PHASE] = IDLE
 
 
-@inlined
+@kernel
 def _next_triple(st, relation):
     """The relation's next triple, into the cursor. Scans nodes, or edges; `U_NODE` and `U_INDEX` say how far it is."""
     program, cursor = st.program, st.cursor
@@ -278,7 +278,7 @@ def _next_triple(st, relation):
     slot = program[relation + R_SLOT]
     bit = program[relation + R_BIT]
     is_back = arity == 2 and program[relation + R_KEEP] & KEEP_FORWARD == 0
-    last = st.counters[C_EDGE_TOP] if arity == 3 else st.counters[C_TERM_TOP] if arity > 0 else 0
+    last = st.counters[C_EDGE_TOP] if arity == 3 else st.term_counters[T_TOP] if arity > 0 else 0
     while cursor[U_NODE] <= last:
         node = cursor[U_NODE]
         first, second, third = node, 0, 0
@@ -312,7 +312,7 @@ def _next_triple(st, relation):
     return False
 
 
-@inlined
+@kernel
 def _place(st, relation, first, second, third):
     """The triple that has these values of the relation's variables."""
     program, cursor = st.program, st.cursor
@@ -338,7 +338,7 @@ def index_slot(table, relation, is_back):
     st = attach(table)
     slot = st.program[relation + R_SLOT]
     have = slot if is_back else slot + 1
-    for node in range(1, st.counters[C_TERM_TOP] + 1):
+    for node in range(1, st.term_counters[T_TOP] + 1):
         entry = find_entry(st.nodes, st.heap, node, have)
         if entry != 0:
             for index in range(size_of(st.heap, entry)):

@@ -7,7 +7,7 @@ Invariant: a row is there exactly while its multiplicity is not zero.
 from __future__ import annotations
 
 from deltastar.kernel.heap import allocate, class_of, release
-from deltastar.kernel.jit import inlined, kernel
+from deltastar.kernel.jit import kernel
 from deltastar.layout import (
     C_ROW_BUCKETS,
     C_ROW_COUNT,
@@ -48,7 +48,7 @@ def drop(counters, heap, row_heads, view_state, view, width, row):
     _remove(counters, heap, row_heads, view_state, view, width, _hash(view, width, heap, row * UNIT + ROW_VALUES), row)
 
 
-@inlined
+@kernel
 def _hash(view, width, key, at):
     x = view * 0x9E3779B1
     for column in range(width):
@@ -57,13 +57,13 @@ def _hash(view, width, key, at):
     return x
 
 
-@inlined
+@kernel
 def _bucket_of(counters, hashed):
     bucket = hashed & counters[C_ROW_MASK]
     return bucket if bucket < counters[C_ROW_BUCKETS] else bucket & (counters[C_ROW_MASK] >> 1)
 
 
-@inlined
+@kernel
 def _is(heap, at, view, width, key):
     if heap[at + ROW_VIEW] != view:
         return False
@@ -73,7 +73,7 @@ def _is(heap, at, view, width, key):
     return True
 
 
-@inlined
+@kernel
 def _class(width):
     return class_of((ROW_VALUES + width + UNIT - 1) // UNIT)
 

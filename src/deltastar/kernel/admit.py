@@ -1,0 +1,202 @@
+"""From texts to messages of ids: what matches no registered pattern ends here, before it costs an id.
+
+A term without an id matches no constant, so a row is dispatched with what the dictionary knows already; only the terms
+of an insertion that is relevant are given ids, and a deletion with a term that has none deletes nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deltastar.kernel import terms
+from deltastar.kernel.jit import kernel
+from deltastar.kernel.relations import match
+from deltastar.kernel.state import attach, incoming_of, terms_of
+from deltastar.kernel.text import equal, hash_bytes
+from deltastar.layout import (
+    ABSENT,
+    DROPPED,
+    M_O,
+    M_OP,
+    M_P,
+    M_S,
+    MESSAGE,
+    OP_DELETE,
+    OP_INSERT,
+    R_TRIGGER,
+    READY,
+    RELEVANT,
+    U_ABSENT,
+    U_DROPPED,
+    U_O,
+    U_OP,
+    U_P,
+    U_RELEVANT,
+    U_S,
+)
+from deltastar.scan_layout import (
+    ADD,
+    DELETE,
+    R_KIND,
+    R_MESSAGE,
+    R_NUMBER,
+    R_OBJECT,
+    R_OBJECT_HASH,
+    R_OBJECT_ID,
+    R_PREDICATE,
+    R_SUBJECT,
+    R_SUBJECT_HASH,
+    R_SUBJECT_ID,
+    ROW,
+)
+
+
+@kernel
+def admit(address, op, s_end, p_end, o_end):
+    """One message, whose terms stand in `incoming`: into `messages`, if it may change anything. Gives the status."""
+    st = attach(address)
+    t = terms_of(st)
+    data = incoming_of(st)
+    zero = np.int64(0)
+    s_hash = hash_bytes(t.keys, data, zero, s_end)
+    p_hash = hash_bytes(t.keys, data, s_end, p_end)
+    o_hash = hash_bytes(t.keys, data, p_end, o_end)
+    s = terms.find(t, data, zero, s_end, s_hash)
+    p = terms.find(t, data, s_end, p_end, p_hash)
+    o = terms.find(t, data, p_end, o_end, o_hash)
+    status = _admit(st, t, data, op, s, p, o, zero, s_end, s_end, p_end, p_end, o_end, s_hash, p_hash, o_hash)
+    _put(st.cursor, st.messages, zero)
+    return status
+
+
+@kernel
+def _put(cursor, messages, at):
+    """The message that `_admit` has left in the cursor."""
+    messages[at + M_OP] = cursor[U_OP]
+    messages[at + M_S] = cursor[U_S]
+    messages[at + M_P] = cursor[U_P]
+    messages[at + M_O] = cursor[U_O]
+
+
+@kernel
+def admit_rows(address, data, rows, first, count, messages, numbers):
+    """The messages among the scanner's rows, from `first` on, into `messages`: how many, and the row reached.
+
+    `terms.find_rows` has looked their subjects and objects up; those that came meanwhile are found here. `numbers` says
+    which of the scan's messages each is. Less than `count` rows are gone through when there is no room for more, or a
+    capacity is exhausted: then the last value is a negative status.
+    """
+    st = attach(address)
+    t = terms_of(st)
+    cursor = st.cursor
+    written = np.int64(0)
+    room = len(numbers)
+    for row in range(first, count):
+        base = row * ROW
+        kind = rows[base + R_KIND]
+        if kind != ADD and kind != DELETE:
+            continue
+        if written == room:
+            return written, row, np.int64(0)
+        s0, s1 = np.int64(rows[base + R_SUBJECT]), np.int64(rows[base + R_SUBJECT + 1])
+        p0, p1 = np.int64(rows[base + R_PREDICATE]), np.int64(rows[base + R_PREDICATE + 1])
+        o0, o1 = np.int64(rows[base + R_OBJECT]), np.int64(rows[base + R_OBJECT + 1])
+        s_hash, o_hash = np.int64(rows[base + R_SUBJECT_HASH]), np.int64(rows[base + R_OBJECT_HASH])
+        s, o = np.int64(rows[base + R_SUBJECT_ID]), np.int64(rows[base + R_OBJECT_ID])
+        p, p_hash = np.int64(rows[base + R_NUMBER]), np.int64(0)
+        if s == 0:
+            s = terms.find(t, data, s0, s1, s_hash)
+        if o == 0:
+            o = terms.find(t, data, o0, o1, o_hash)
+        if p == 0:
+            p_hash = hash_bytes(t.keys, data, p0, p1)
+            p = terms.find(t, data, p0, p1, p_hash)
+        op = np.int64(OP_INSERT) if kind == ADD else np.int64(OP_DELETE)
+        status = _admit(st, t, data, op, s, p, o, s0, s1, p0, p1, o0, o1, s_hash, p_hash, o_hash)
+        if status < 0:
+            return written, row, status
+        if status & RELEVANT:
+            cursor[U_RELEVANT] += 1
+        if status == DROPPED:
+            cursor[U_DROPPED] += 1
+        elif status & ABSENT:
+            cursor[U_ABSENT] += 1
+        elif status & READY:
+            _put(cursor, messages, written * MESSAGE)
+            numbers[written] = rows[base + R_MESSAGE]
+            written += 1
+    return written, count, np.int64(0)
+
+
+@kernel
+def _admit(st, t, data, op, s, p, o, s0, s1, p0, p1, o0, o1, s_hash, p_hash, o_hash):
+    """Ids for a row, where it needs any, and its message. The status says what became of it, or what went wrong."""
+    if s == 0:
+        s = np.int64(-1)
+    if p == 0:
+        p = s if s < 0 and _is_same(data, s0, s1, p0, p1) else np.int64(-2)
+    if o == 0:
+        o = np.int64(-3)
+        if s < 0 and _is_same(data, s0, s1, o0, o1):
+            o = s
+        elif p < 0 and _is_same(data, p0, p1, o0, o1):
+            o = p
+    hits = match(st.program, st.dispatch, st.hits, s, p, o)
+    if hits == 0:
+        return np.int64(DROPPED)
+    status = np.int64(READY)
+    for hit in range(hits):
+        if st.program[st.hits[hit] + R_TRIGGER] != 0:
+            status = np.int64(READY | RELEVANT)
+    if op == OP_DELETE:
+        if s < 0 or p < 0 or o < 0:
+            return status - READY + ABSENT
+    else:
+        if s < 0:
+            s = terms.intern(t, data, s0, s1, s_hash)
+        if p < 0:
+            p = terms.intern(t, data, p0, p1, p_hash)
+        if o < 0:
+            o = terms.intern(t, data, o0, o1, o_hash)
+        if s < 0 or p < 0 or o < 0:
+            return min(s, p, o)
+    st.cursor[U_OP] = op
+    st.cursor[U_S], st.cursor[U_P], st.cursor[U_O] = s, p, o
+    return status
+
+
+@kernel
+def _is_same(data, a0, a1, b0, b1):
+    return a1 - a0 == b1 - b0 and equal(data, a0, data, b0, a1 - a0)
+
+
+@kernel
+def intern(address, end):
+    """The id of the term that stands in `incoming`, with one more use. Or a negative status."""
+    st = attach(address)
+    t = terms_of(st)
+    data = incoming_of(st)
+    zero = np.int64(0)
+    return terms.acquire(t, data, zero, end, hash_bytes(t.keys, data, zero, end))
+
+
+@kernel
+def look_up(address, end):
+    """The id of the term that stands in `incoming`, or 0."""
+    st = attach(address)
+    t = terms_of(st)
+    data = incoming_of(st)
+    zero = np.int64(0)
+    return terms.find(t, data, zero, end, hash_bytes(t.keys, data, zero, end))
+
+
+@kernel
+def release(address, id_):
+    """One use less."""
+    terms.release(terms_of(attach(address)), id_)
+
+
+@kernel
+def collect(address):
+    """Frees the ids that have no use: `terms.collect`."""
+    return terms.collect(terms_of(attach(address)))
