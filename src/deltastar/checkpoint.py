@@ -25,6 +25,7 @@ from deltastar.rdf.source import Position
 from deltastar.rdf.terms import Triple, of_canonical
 from deltastar.rdf.update import Update
 from deltastar.sink import SinkState
+from deltastar.sink.base import doing
 from deltastar.transaction import Row, Transaction
 
 VERSION = 1
@@ -58,6 +59,8 @@ class Checkpoint:
         if not path.exists():
             if self._directory.exists() and any(self._directory.iterdir()):
                 raise UsageError(f"{self._directory} holds other files, and no checkpoint; name a new directory")
+            with doing(f"make the checkpoint directory {self._directory}"):
+                self._directory.mkdir(parents=True, exist_ok=True)
             return None
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
@@ -71,7 +74,10 @@ class Checkpoint:
 
     def commit(self, snapshot: Snapshot, position: Position | None, deltas: SinkState, rejects: SinkState) -> None:
         """Makes this point the one to continue from. The outputs must have been committed before."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+        with doing(f"write the checkpoint {self._directory}"):
+            self._commit(snapshot, position, deltas, rejects)
+
+    def _commit(self, snapshot: Snapshot, position: Position | None, deltas: SinkState, rejects: SinkState) -> None:
         self._number += 1
         graph = f"graph-{self._number:06}.nt.zst"
         _write_durably(self._directory / graph, _compressed(snapshot.triples))

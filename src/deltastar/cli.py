@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from deltastar import __version__
@@ -27,12 +29,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point: runs one command, and returns its exit code."""
     options = _parser().parse_args(arguments)
     try:
-        command: Callable[[argparse.Namespace], int] = options.command
-        return command(options)
+        with _terminated_like_interrupted():
+            command: Callable[[argparse.Namespace], int] = options.command
+            return command(options)
     except BrokenPipeError:  # whoever read our output has had enough
         _drop(sys.stdout)
         return OK
     except KeyboardInterrupt:
+        _say("deltastar: interrupted")
         return INTERRUPTED
     except DeltastarError as error:
         if options.debug:
@@ -44,6 +48,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         _say(f"deltastar: {type(error).__name__}: {error} (--debug shows where)")
         return FAILED
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM means the same as Ctrl-C."""
+    try:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    except ValueError:  # not the main thread: signals are somebody else's
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -174,7 +192,7 @@ def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
     add("--rejects", metavar="PATH", help="where malformed rows go (default: DELTAS.rejects.jsonl)")
     add("--strict", action="store_true", help="stop at the first malformed row, repeated insert or absent delete")
     add("--quiet", action="store_true", help="say nothing but errors")
-    add("--progress", action="store_true", default=None, help="show progress also where standard error is no terminal")
+    _add_progress(parser)
 
 
 def _add_explain(commands: argparse._SubParsersAction[Any]) -> None:
@@ -214,6 +232,13 @@ def _add_verify(commands: argparse._SubParsersAction[Any]) -> None:
         "deltastar verify ring.rq --updates transfers.rdfp",
     )
     _add_queries_and_updates(parser)
+    _add_progress(parser)
+
+
+def _add_progress(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--progress", action="store_true", default=None, help="show progress also where standard error is no terminal"
+    )
 
 
 def _positive(text: str) -> int:
@@ -224,7 +249,8 @@ def _positive(text: str) -> int:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+    with suppress(OSError):  # standard error may be full; the exit code speaks for itself
+        print(text, file=sys.stderr, flush=True)
 
 
 def _drop(stream: object) -> None:

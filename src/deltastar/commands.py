@@ -11,15 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+from deltastar.engine import Statistics
 from deltastar.errors import UsageError
 from deltastar.pipeline import FAILED, OK, REJECTED, InlineRun, RunOptions
 from deltastar.plan.decompose import make_plan
 from deltastar.progress import Progress
 from deltastar.query.algebra import Query
 from deltastar.query.parse import read_query
+from deltastar.rdf.files import check_is_there
 from deltastar.rdf.source import open_stream, read_graph
 from deltastar.rdf.terms import Triple
 from deltastar.rdf.update import Event, Malformed, Update
+from deltastar.sink import answer_paths, default_rejects_path
+from deltastar.sink.apart import check_apart
+from deltastar.sink.base import doing
+from deltastar.sink.encode import utf8
+from deltastar.sink.files import drop_stdout
 
 _REPRODUCTION = "deltastar-verify.rdfp"
 
@@ -34,6 +41,7 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress(options.quiet, options.progress)
     logging.getLogger("deltastar").addHandler(_NoteHandler(progress))
     queries = read_queries(options.queries)
+    _check_outputs(options, queries)
     return InlineRun(_run_options(options, queries), progress).execute()
 
 
@@ -42,7 +50,7 @@ def explain(options: argparse.Namespace) -> int:
     from deltastar.explain import explain as explain_plan
 
     _, query = read_query(options.query)
-    print(explain_plan(make_plan(query), options.format).rstrip("\n"))
+    _print(explain_plan(make_plan(query), options.format).rstrip("\n") + "\n")
     return OK
 
 
@@ -50,9 +58,9 @@ def answers(options: argparse.Namespace) -> int:
     """`deltastar answers`."""
     from deltastar.answers import accumulate, render_all
 
+    check_is_there(options.deltas)
     tables = accumulate(options.deltas, options.query, options.at)
-    sys.stdout.write(render_all(tables, options.format))
-    sys.stdout.flush()
+    _print(render_all(tables, options.format))
     return OK
 
 
@@ -63,27 +71,28 @@ def verify(options: argparse.Namespace) -> int:
     queries = read_queries(options.queries)
     malformed: list[Malformed] = []
     initial = _initial_triples(options.initial, malformed) if options.initial else []
-    progress = Progress()
-    counts = {"messages": 0}
+    progress, seen = Progress(line=options.progress), Statistics(malformed=len(malformed))
 
     def counted() -> Iterator[Event]:
         for batch in open_stream(options.updates, options.input_format):
             for event in batch.events:
-                counts["messages"] += isinstance(event, Update)
+                seen.messages += isinstance(event, Update) or (isinstance(event, Malformed) and event.is_message)
                 if isinstance(event, Malformed):
+                    seen.malformed += 1
                     malformed.append(event)
+                progress.tick(seen)
                 yield event
 
     difference = verify_stream(queries, initial, counted(), options.granularity)
     for row in malformed[:5]:
         progress.note(f"malformed row passed over: {row}")
     if difference is not None:
-        with open(_REPRODUCTION, "w", encoding="utf-8") as file:
-            file.write(difference.reproduction())
         progress.note(difference.describe())
+        with doing(f"write {_REPRODUCTION}"), open(_REPRODUCTION, "w", encoding="utf-8") as file:
+            file.write(difference.reproduction())
         progress.note(f"a stream of {len(difference.events)} rows that shows it is in {_REPRODUCTION}")
         return FAILED
-    progress.note(f"{counts['messages']:,} messages, {len(queries)} queries: engine and reference agree on every one")
+    progress.note(f"{seen.messages:,} messages, {len(queries)} queries: engine and reference agree on every one")
     return REJECTED if malformed else OK
 
 
@@ -96,6 +105,30 @@ def read_queries(specs: Sequence[str]) -> dict[str, Query]:
             raise UsageError(f"two queries are named {name!r}; tell them apart with NAME=FILE")
         queries[name] = query
     return queries
+
+
+def _print(text: str) -> None:
+    """Writes a result to standard output, whole."""
+    if sys.stdout is None:
+        raise UsageError("standard output is closed, and the result goes there")
+    try:
+        with doing("write standard output"):
+            sys.stdout.buffer.write(utf8(text))
+            sys.stdout.buffer.flush()
+    except OSError:
+        drop_stdout()
+        raise
+
+
+def _check_outputs(options: argparse.Namespace, queries: Mapping[str, Query]) -> None:
+    outputs = {"--deltas": options.deltas, "--rejects": options.rejects or default_rejects_path(options.deltas)}
+    if options.answers is not None:
+        paths = answer_paths(options.answers, queries)
+        outputs |= {f"--answers of {name}" if len(paths) > 1 else "--answers": path for name, path in paths.items()}
+    if options.checkpoint is not None:
+        outputs["--checkpoint"] = options.checkpoint
+    query_files = [path for spec in options.queries for path in (spec, spec.partition("=")[2]) if path]
+    check_apart(outputs, [*query_files, options.updates, *([options.initial] if options.initial else [])])
 
 
 def _run_options(options: argparse.Namespace, queries: Mapping[str, Query]) -> RunOptions:

@@ -26,7 +26,6 @@ from deltastar.sink import (
     AnswerTable,
     DeltaSink,
     RejectSink,
-    answer_paths,
     default_rejects_path,
     exists,
     open_rejects,
@@ -71,20 +70,24 @@ class InlineRun:
         self._engine = Engine(granularity=options.granularity, strict=options.strict)
         for name, query in options.queries.items():
             self._engine.register(query, name)
-        if options.answers is not None:
-            answer_paths(options.answers, options.queries)  # a destination that cannot work is found out now
         self._committed_at = time.monotonic()
         self._commit_cost_s = 0.0
 
     def execute(self) -> int:
         """Runs to the end of the stream, or until it is asked to stop."""
         options = self._options
+        replaces = options.checkpoint is None and exists(options.deltas)
         checkpoint, resumption = self._open_checkpoint()
         stream = open_stream(
             options.updates, options.input_format, options.follow, resumption.position if resumption else None
         )
         with ExitStack() as stack:
             sink = stack.enter_context(self._open_sink(resumption))
+            if replaces:
+                self._progress.note(
+                    f"{options.deltas} was there already: starting from nothing and replacing it "
+                    "(a run with --checkpoint DIR can be continued)"
+                )
             rejects = stack.enter_context(self._open_rejects(resumption))
             stack.enter_context(self._stop.on_signals())
             if resumption is not None:
@@ -102,11 +105,6 @@ class InlineRun:
     def _open_checkpoint(self) -> tuple[Checkpoint | None, Resumption | None]:
         options = self._options
         if options.checkpoint is None:
-            if exists(options.deltas):
-                self._progress.note(
-                    f"{options.deltas} is there already: starting from nothing and replacing it "
-                    "(a run with --checkpoint DIR can be continued)"
-                )
             return None, None
         if options.updates == "-":
             raise UsageError("--checkpoint needs updates that can be read again; standard input cannot")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import TextIO
 
 from deltastar.engine import Statistics
@@ -12,11 +13,14 @@ _INTERVAL_S = 1.0
 
 
 class Progress:
-    """Standard error during a run. `line` switches the progress line, `quiet` everything but errors."""
+    """Standard error during a run. `line` switches the progress line, `quiet` everything but errors.
+
+    What cannot be said because standard error is closed or full is left unsaid: the run goes on.
+    """
 
     def __init__(self, quiet: bool = False, line: bool | None = None, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._is_terminal = self._stream.isatty()
+        self._is_terminal = self._stream is not None and self._stream.isatty()
         self._quiet = quiet
         self._shows_line = (self._is_terminal and not quiet) if line is None else line
         self._started = self._last = time.monotonic()
@@ -33,7 +37,7 @@ class Progress:
         """A sentence worth knowing."""
         if not self._quiet:
             self._clear()
-            print(text, file=self._stream, flush=True)
+            self._print(text + "\n")
 
     def tick(self, statistics: Statistics) -> None:
         """Shows the progress line, at most once a second."""
@@ -47,11 +51,10 @@ class Progress:
             f"{statistics.malformed:,} rejected"
         )
         if self._is_terminal:
-            self._stream.write("\r\x1b[K" + text)
+            self._print("\r\x1b[K" + text)
             self._is_line_open = True
         else:
-            self._stream.write(text + "\n")
-        self._stream.flush()
+            self._print(text + "\n")
 
     def summary(self, statistics: Statistics, destination: str) -> None:
         """What was done, at the end."""
@@ -78,5 +81,11 @@ class Progress:
 
     def _clear(self) -> None:
         if self._is_line_open:
-            self._stream.write("\r\x1b[K")
+            self._print("\r\x1b[K")
             self._is_line_open = False
+
+    def _print(self, text: str) -> None:
+        if self._stream is not None:
+            with suppress(OSError):
+                self._stream.write(text)
+                self._stream.flush()

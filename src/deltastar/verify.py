@@ -62,23 +62,10 @@ def verify(
     events: Iterable[Event],
     granularity: str = "message",
     make_engine: MakeEngine = lambda granularity: Engine(granularity=granularity),
-    on_progress: Callable[[int], None] = lambda messages: None,
 ) -> Difference | None:
     """The first difference between the engine and the reference, shrunk; None when there is none."""
-    seen: list[Event] = []
-
-    def recorded() -> Iterator[Event]:
-        for event in events:
-            seen.append(event)
-            if len(seen) % 100 == 0:
-                on_progress(len(seen))
-            yield event
-
-    graph = list(initial)
-    first = _first_difference(queries, graph, recorded(), granularity, make_engine)
-    if first is None:
-        return None
-    return _shrink(first, make_engine)
+    first = _first_difference(queries, list(initial), events, granularity, make_engine)
+    return None if first is None else _shrink(first, make_engine)
 
 
 def as_bag(deltas: Iterable[Delta]) -> Counter[DeltaKey]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +42,40 @@ def test_answers_at_any_moment(deltastar: Run, ring: Path) -> None:
     unknown = deltastar("answers", "d.jsonl", "--query", "nope")
     assert unknown.returncode == 2
     assert "ring" in unknown.stderr
+
+
+def test_verify_reports_the_first_difference_with_a_shrunk_stream(ring: Path) -> None:
+    """The whole command, over an engine that misses the second pattern of a self-join."""
+    (ring / "path.rq").write_text("SELECT * { ?x <http://ex/to> ?y . ?y <http://ex/to> ?z }")
+    driver = (
+        "import sys\n"
+        "from deltastar.paper.evaluator import PaperEvaluator\n"
+        "step = PaperEvaluator.step\n"
+        "PaperEvaluator.step = lambda self, op, triple, patterns: step(self, op, triple, patterns[:1])\n"
+        "from deltastar.cli import main\n"
+        "sys.exit(main())\n"
+    )
+    command = [sys.executable, "-c", driver, "verify", "path.rq", "--updates", "up.rdfp"]
+    result = subprocess.run(command, cwd=ring, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 1
+    assert "the engine differs from the reference at message 2:" in result.stderr
+    assert "a stream of 2 rows that shows it is in deltastar-verify.rdfp" in result.stderr
+    rows = (ring / "deltastar-verify.rdfp").read_text().splitlines()
+    assert sum(not row.startswith("#") for row in rows) == 2
+
+
+def test_verify_shows_its_progress_and_can_be_interrupted(ring: Path) -> None:
+    with (ring / "big.rdfp").open("w") as file:
+        for n in range(100_000):
+            file.write(f"A <http://ex/{n}> <http://ex/to> <http://ex/{n + 1}> .\n")
+    command = [sys.executable, "-m", "deltastar", "verify", "ring.rq", "--updates", "big.rdfp", "--progress"]
+    process = subprocess.Popen(command, cwd=ring, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "messages" in process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert said.endswith("deltastar: interrupted\n")
 
 
 def test_verify_agrees(deltastar: Run, ring: Path) -> None:

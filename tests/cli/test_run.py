@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,36 @@ WRONG = {
         "standard input cannot",
     ),
     "checkpoint to standard output": (["run", "ring.rq", "--updates", "up.rdfp", "--checkpoint", "c"], "--deltas"),
+    "shards without Spark": (
+        ["run", "ring.rq", "--updates", "up.rdfp", "--shards", "2"],
+        "--shards belongs to --engine spark; leave it out with --engine inline",
+    ),
+    "master without Spark": (
+        ["run", "ring.rq", "--updates", "up.rdfp", "--engine", "paper", "--master", "local[*]"],
+        "--master belongs to --engine spark; leave it out with --engine paper",
+    ),
+    "no shards": (["run", "ring.rq", "--updates", "up.rdfp", "--shards", "0"], "'0' is not a number from 1 on"),
+    "deltas over the updates": (
+        ["run", "ring.rq", "--updates", "up.rdfp", "--deltas", "./up.rdfp"],
+        "--deltas ./up.rdfp would overwrite what is read from up.rdfp",
+    ),
+    "rejects over the initial graph": (
+        ["run", "ring.rq", "--updates", "up.rdfp", "--initial", "g.nt", "--rejects", "g.nt"],
+        "--rejects g.nt would overwrite what is read from g.nt",
+    ),
+    "deltas among the updates": (
+        ["run", "ring.rq", "--updates", "in", "--deltas", "in/d.jsonl"],
+        "--deltas in/d.jsonl lies in in, whose files are read",
+    ),
+    "rejects over the deltas": (
+        ["run", "ring.rq", "--updates", "up.rdfp", "--deltas", "d.jsonl", "--rejects", "d.jsonl"],
+        "--deltas and --rejects both go to d.jsonl",
+    ),
+    "no such deltas": (["answers", "nope.jsonl"], "nope.jsonl is not there"),
+    "a checkpoint that cannot be": (
+        ["run", "ring.rq", "--updates", "up.rdfp", "--deltas", "d.jsonl", "--checkpoint", "g.nt"],
+        "g.nt is a file; a checkpoint is a directory",
+    ),
     "answers without a format": (["run", "ring.rq", "--updates", "up.rdfp", "--answers", "a.xyz"], ".srj"),
 }
 
@@ -96,6 +127,8 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_command_is_exit_code_2_and_one_clear_message(deltastar: Run, ring: Path, name: str) -> None:
     (ring / "bad.rq").write_text("SELECT * WHERE { ?x ")
+    (ring / "g.nt").write_text("")
+    (ring / "in").mkdir()
     (ring / "optional.rq").write_text("SELECT * WHERE { ?x <a:p> ?y OPTIONAL { ?y <a:p> ?z } }")
     arguments, message = WRONG[name]
     result = deltastar(*arguments)
@@ -105,14 +138,51 @@ def test_a_wrong_command_is_exit_code_2_and_one_clear_message(deltastar: Run, ri
     assert result.stdout == ""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_one_clear_message(ring: Path) -> None:
+    run = f"{sys.executable} -m deltastar run ring.rq --updates up.rdfp --quiet --deltas"
+    subprocess.run(["bash", "-c", f"{run} d.jsonl"], cwd=ring, check=True, timeout=120)
+    for command, message in {
+        f"{run} /dev/full": "cannot write /dev/full: No space left on device",
+        f"{run} - > /dev/full": "cannot write standard output: No space left on device",
+        f"{sys.executable} -m deltastar explain ring.rq > /dev/full": "cannot write standard output: No space left",
+        f"{sys.executable} -m deltastar answers d.jsonl > /dev/full": "cannot write standard output: No space left",
+    }.items():
+        result = subprocess.run(["bash", "-c", command], cwd=ring, capture_output=True, text=True, timeout=120)
+        assert result.returncode == 1
+        assert result.stderr.startswith(f"deltastar: {message}")
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_closed_or_full_standard_streams(ring: Path) -> None:
+    """Without standard output the command is wrong; without standard error it goes on in silence."""
+    run = f"{sys.executable} -m deltastar run ring.rq --updates up.rdfp"
+    (ring / "d.jsonl").write_text("")
+    for command in (
+        run,
+        f"{sys.executable} -m deltastar explain ring.rq",
+        f"{sys.executable} -m deltastar answers d.jsonl",
+    ):
+        result = subprocess.run(["bash", "-c", f"{command} >&-"], cwd=ring, capture_output=True, text=True, timeout=120)
+        assert result.returncode == 2
+        assert result.stderr.startswith("deltastar: standard output is closed")
+    for command, code in {
+        f"{run} --deltas d.jsonl 2>&-": 0,
+        f"{run} --deltas d.jsonl 2> /dev/full": 0,
+        f"{run} --updates nope.rdfp 2>&-": 2,
+        f"{run} --updates nope.rdfp 2> /dev/full": 2,
+    }.items():
+        assert subprocess.run(["bash", "-c", command], cwd=ring, timeout=120).returncode == code, command
+
+
 def test_debug_shows_the_traceback(deltastar: Run, ring: Path) -> None:
     assert "Traceback" in deltastar("run", "nope.rq", "--updates", "up.rdfp", "--debug").stderr
 
 
 def test_an_existing_output_is_mentioned(deltastar: Run, ring: Path) -> None:
     arguments = ("run", "ring.rq", "--updates", "up.rdfp", "--deltas", "d.jsonl")
-    assert "is there already" not in deltastar(*arguments).stderr
-    assert "d.jsonl is there already: starting from nothing" in deltastar(*arguments).stderr
+    assert "was there already" not in deltastar(*arguments).stderr
+    assert "d.jsonl was there already: starting from nothing" in deltastar(*arguments).stderr
     assert len(lines(ring / "d.jsonl")) == 6
 
 
@@ -156,6 +226,19 @@ def big_stream(path: Path, rows: int = 20_000) -> None:
                 file.write(BAD)
 
 
+def commits_in(checkpoint: Path) -> int:
+    """How often a run has committed."""
+    manifest = checkpoint / "checkpoint.json"
+    return int(json.loads(manifest.read_text())["number"]) if manifest.exists() else 0
+
+
+def wait_until(claim: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not claim():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 def test_a_killed_run_continues_and_ends_up_the_same(ring: Path) -> None:
     """SIGKILL at several moments; commits after every batch, batches of a few kilobytes."""
     big_stream(ring / "big.rdfp", 6000)
@@ -171,26 +254,24 @@ def test_a_killed_run_continues_and_ends_up_the_same(ring: Path) -> None:
     arguments = ["run", "path.rq", "--updates", "big.rdfp", "--quiet", "--deltas"]
     command = [sys.executable, "-c", driver, *arguments]
     assert subprocess.run([*command, "whole.jsonl"], cwd=ring).returncode == 3
-    kills = 0
-    for attempt in range(40):
+    for commits in (1, 3, 7):
         process = subprocess.Popen([*command, "cut.jsonl", "--checkpoint", "check"], cwd=ring)
-        try:
-            code = process.wait(0.35 + 0.13 * attempt)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            kills += 1
-            continue
-        assert code == 3
-        break
-    else:
-        pytest.fail("the run never came to its end")
-    assert kills >= 2
+        wait_until(lambda commits=commits: commits_in(ring / "check") >= commits)
+        assert process.poll() is None, "killed too late to show anything"
+        process.kill()
+        process.wait()
+    assert subprocess.run([*command, "cut.jsonl", "--checkpoint", "check"], cwd=ring).returncode == 3
     cut, whole = lines(ring / "cut.jsonl"), lines(ring / "whole.jsonl")
     assert [delta["seq"] for delta in cut] == [delta["seq"] for delta in whole]
     assert sorted(map(json.dumps, cut)) == sorted(map(json.dumps, whole))  # within one seq the order is free
     rejects = [(ring / f"{name}.jsonl.rejects.jsonl").read_bytes() for name in ("cut", "whole")]
     assert rejects[0] == rejects[1]
+
+
+def test_a_checkpoint_that_cannot_be_written(deltastar: Run, ring: Path) -> None:
+    result = deltastar("run", "ring.rq", "--updates", "up.rdfp", "--deltas", "d.jsonl", "--checkpoint", "up.rdfp/c")
+    assert result.returncode == 1
+    assert result.stderr == "deltastar: cannot make the checkpoint directory up.rdfp/c: Not a directory\n"
 
 
 def test_a_checkpoint_of_another_run_is_refused_before_anything_is_written(deltastar: Run, ring: Path) -> None:

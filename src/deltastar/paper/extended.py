@@ -8,7 +8,7 @@ The paper's rule for deletion ("remove one of the records with compatible summar
 record goes when another one says everything that it says. Two forms keep that invariant:
 
 - `FreeStar`, when every variable but the centre stands in one pattern. Any choices agree, so all records of a centre
-  have the same M, and a record is its V.
+  have the same M, and the matches alone say what they are.
 - `JoinedStar`, when a variable stands in two patterns (`?x p ?y . ?y q ?x`). Choices may disagree, and M differs.
 
 V is a tuple over the component's variables, `UNKNOWN` (the paper's `*`) where nothing is known.

@@ -216,6 +216,8 @@ class StdoutSink(DeltaSink):
         self.flush()
 
     def _print(self, text: str, flush: bool = False) -> None:
+        if sys.stdout is None:
+            raise UsageError("standard output is closed; name a file with --deltas")
         output = sys.stdout.buffer
         try:
             with doing("write standard output"):
@@ -223,11 +225,11 @@ class StdoutSink(DeltaSink):
                 if flush:
                     output.flush()
         except OSError:
-            _drop_stdout()
+            drop_stdout()
             raise
 
 
-def _drop_stdout() -> None:
+def drop_stdout() -> None:
     """After a failure: what is still buffered goes nowhere, instead of failing again when the interpreter ends."""
     with suppress(OSError):  # a stdout without a descriptor cannot fail like this
         nowhere = os.open(os.devnull, os.O_WRONLY)
