@@ -14,7 +14,6 @@ id_t = np.int32
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
-INCOMING_BYTES = 1 << 30
 UNIT = 2
 """`id_t` in a unit of the heap."""
 MAX_TERMS = 1 << 28

@@ -5,7 +5,7 @@ Zero means "none" in every array, so that untouched memory of the arena is an em
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,18 +106,18 @@ SLOTS_PER_ENTRY = 4
 class TermArrays(NamedTuple):
     """The term dictionary. The lengths of the arrays are their capacities."""
 
-    counters: NDArray[np.int64]
-    keys: NDArray[np.int64]
-    head: NDArray[np.int32]
+    counters: Any
+    keys: Any
+    head: Any
     """For each bucket: its first term."""
-    term: NDArray[np.int32]
+    term: Any
     """For each id, four int32: next in the bucket (or next free id), hash, place of the text, uses."""
-    pending: NDArray[np.int32]
+    pending: Any
     """Ids whose uses went to nought since the last `collect`."""
-    free_text: NDArray[np.int32]
+    free_text: Any
     """For each size class: the first free block."""
-    text: NDArray[np.uint8]
-    words: NDArray[np.int32]
+    text: Any
+    words: Any
     """`text` seen as int32: a block begins with its length, a free block with the next free one."""
 
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deltastar.kernel.jit import IS_CHECKED, IS_COMPILED, inlined
-from deltastar.layout import INCOMING_BYTES
-from deltastar.scan_layout import KEYS, T_COUNTERS, TERM, TERM_CAPACITY, TEXT_CAPACITY, TEXT_CLASSES, TermArrays
+from deltastar.scan_layout import TermArrays
 
 
 class State(NamedTuple):
@@ -126,7 +125,6 @@ _views: dict[int, State] = {}
 """Without the compiler: the arrays, by the address of their table."""
 
 if IS_COMPILED:
-    import numba
     from llvmlite import ir
     from numba.core import types
     from numba.core.datamodel import models
@@ -149,37 +147,42 @@ if IS_COMPILED:
         def __init__(self, manager, front_end_type):  # type: ignore[no-untyped-def]
             super().__init__(manager, front_end_type, ir.PointerType(ir.IntType(64)))
 
-    def _field_type(name):  # type: ignore[no-untyped-def]
-        element = _ELEMENTS[name]
-        return types.Array(element, 1, "C") if IS_CHECKED else types.CPointer(element)
+    def _load(builder, table, place):  # type: ignore[no-untyped-def]
+        number = builder.load(builder.gep(table, [ir.Constant(ir.IntType(32), place)]))
+        number.set_metadata("invariant.load", builder.module.add_metadata([]))  # the table stays as it is
+        return number
+
+    def _pointer_to(context, builder, table, name):  # type: ignore[no-untyped-def]
+        address = _load(builder, table, 2 * _PLACES[name])
+        return builder.inttoptr(address, context.get_value_type(types.CPointer(_ELEMENTS[name])))
+
+    def _array_of(context, builder, table, name):  # type: ignore[no-untyped-def]
+        array = arrayobj.make_array(_array_type(name))(context, builder)
+        size = context.get_constant(types.intp, np.dtype(getattr(DTYPES, name)).itemsize)
+        arrayobj.populate_array(
+            array,
+            data=_pointer_to(context, builder, table, name),
+            shape=[_load(builder, table, 2 * _PLACES[name] + 1)],
+            strides=[size],
+            itemsize=size,
+            meminfo=None,
+            parent=None,
+        )
+        return array._getvalue()
+
+    def _array_type(name):  # type: ignore[no-untyped-def]
+        return types.Array(_ELEMENTS[name], 1, "C")
 
     @infer_getattr
     class _Attributes(AttributeTemplate):
         key = StateType
 
         def generic_resolve(self, state, name):  # type: ignore[no-untyped-def]
-            return _field_type(name)
+            return _array_type(name) if IS_CHECKED else types.CPointer(_ELEMENTS[name])
 
     @lower_getattr_generic(StateType)
     def _field(context, builder, state, table, name):  # type: ignore[no-untyped-def]
-        def load(place):  # type: ignore[no-untyped-def]
-            number = builder.load(builder.gep(table, [ir.Constant(ir.IntType(32), place)]))
-            number.set_metadata("invariant.load", builder.module.add_metadata([]))  # the table stays as it is
-            return number
-
-        place = 2 * _PLACES[name]
-        pointer_type = context.get_value_type(types.CPointer(_ELEMENTS[name]))
-        pointer = builder.inttoptr(load(place), pointer_type)
-        if not IS_CHECKED:
-            return pointer
-        array_type = _field_type(name)
-        array = arrayobj.make_array(array_type)(context, builder)
-        size = context.get_constant(types.intp, np.dtype(getattr(DTYPES, name)).itemsize)
-        length = load(place + 1)
-        arrayobj.populate_array(
-            array, data=pointer, shape=[length], strides=[size], itemsize=size, meminfo=None, parent=None
-        )
-        return array._getvalue()
+        return (_array_of if IS_CHECKED else _pointer_to)(context, builder, table, name)
 
     @intrinsic
     def _state_at(typing_context, address):  # type: ignore[no-untyped-def]
@@ -193,28 +196,25 @@ if IS_COMPILED:
         """The state whose table is at that address."""
         return _state_at(address)
 
-    @inlined
-    def _array(field, length):  # type: ignore[no-untyped-def]
-        return field if IS_CHECKED else numba.carray(field, (length,))
-
-    @inlined
-    def incoming_of(st):  # type: ignore[no-untyped-def]
+    @intrinsic
+    def incoming_of(typing_context, st):  # type: ignore[no-untyped-def]
         """The text of one message's terms."""
-        return _array(st.incoming, INCOMING_BYTES)
 
-    @inlined
-    def terms_of(st):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            return _array_of(context, builder, arguments[0], "incoming")
+
+        return _array_type("incoming")(st), codegen
+
+    @intrinsic
+    def terms_of(typing_context, st):  # type: ignore[no-untyped-def]
         """The arrays of the dictionary, as its functions want them."""
-        return TermArrays(
-            _array(st.term_counters, T_COUNTERS),
-            _array(st.term_keys, KEYS),
-            _array(st.term_heads, TERM_CAPACITY),
-            _array(st.term, TERM_CAPACITY * TERM),
-            _array(st.term_pending, TERM_CAPACITY),
-            _array(st.term_free, TEXT_CLASSES),
-            _array(st.text, TEXT_CAPACITY),
-            _array(st.words, TEXT_CAPACITY // 4),
-        )
+        tuple_type = types.NamedTuple([_array_type(name) for name in TERM_FIELDS], TermArrays)
+
+        def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            arrays = [_array_of(context, builder, arguments[0], name) for name in TERM_FIELDS]
+            return context.make_tuple(builder, tuple_type, arrays)
+
+        return tuple_type(st), codegen
 
 else:
 
