@@ -12,7 +12,7 @@
 """
 
 from deltastar.delta import Binding, Delta
-from deltastar.engine import Engine, Statistics
+from deltastar.engine import Engine
 from deltastar.errors import (
     CheckpointError,
     DeltastarError,
@@ -30,6 +30,7 @@ from deltastar.query.parse import parse_query
 from deltastar.rdf.terms import IRI, BlankNode, Literal, Term, Triple, term
 from deltastar.rdf.update import Malformed, Mark, Update
 from deltastar.registration import Registration
+from deltastar.statistics import Statistics
 
 __version__ = "0.1.0"
 

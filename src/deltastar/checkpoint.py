@@ -18,14 +18,15 @@ from typing import Any
 
 import zstandard
 
-from deltastar.engine import Snapshot, Statistics
+from deltastar.engine import Snapshot
 from deltastar.errors import CheckpointError, UsageError
+from deltastar.rdf.batch import Position
 from deltastar.rdf.ntriples import Syntax, scan
-from deltastar.rdf.source import Position
 from deltastar.rdf.terms import Triple, of_canonical
 from deltastar.rdf.update import Update
 from deltastar.sink import SinkState
 from deltastar.sink.base import doing
+from deltastar.statistics import Statistics
 from deltastar.transaction import Row, Transaction
 
 VERSION = 1

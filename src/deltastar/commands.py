@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from deltastar.engine import Statistics
 from deltastar.errors import UsageError
 from deltastar.pipeline import FAILED, OK, REJECTED, InlineRun, RunOptions
 from deltastar.plan.decompose import make_plan
@@ -27,6 +26,7 @@ from deltastar.sink.apart import check_apart
 from deltastar.sink.base import doing
 from deltastar.sink.encode import utf8
 from deltastar.sink.files import drop_stdout
+from deltastar.statistics import Statistics
 
 _REPRODUCTION = "deltastar-verify.rdfp"
 
@@ -141,6 +141,7 @@ def _run_options(options: argparse.Namespace, queries: Mapping[str, Query]) -> R
         format=options.format,
         answers=options.answers,
         granularity=options.granularity,
+        engine=options.engine,
         follow=options.follow,
         checkpoint=options.checkpoint,
         rejects=options.rejects,

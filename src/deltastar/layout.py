@@ -24,6 +24,7 @@ MAX_HEAP_UNITS = 1 << 31
 MAX_HUB_BUCKETS = 1 << 26
 MAX_RELATIONS = 1 << 22
 MAX_TARGETS = 1 << 22
+MAX_LOG = 1 << 28
 
 # A node: two ints. Its block of entries in the heap, and how many there are.
 N_BLOCK, N_COUNT, NODE = 0, 1, 2
@@ -76,6 +77,10 @@ C_HEAP_IN_USE = 12
 C_EDGE_COUNT = 13
 C_EDGE_BUCKETS = 14
 C_EDGE_MASK = 15
+C_LOG_COUNT = 16
+C_IN_TRANSACTION = 17
+C_TRANSACTION_LOG = 18
+"""How many changes are in the log; whether a transaction is open, and how many were there when it was opened."""
 C_FREE = 32
 """The first of the heap's free lists, one a class."""
 COUNTERS = 128
@@ -155,6 +160,12 @@ U_RELEVANT, U_DROPPED = 30, 31
 """Counts, for whoever resets them."""
 U_OUT_ROOM, U_STAGE_ROOM = 27, 28
 """How long the output and the stage are."""
+U_IS_STRICT, U_IS_LOGGED, U_GROUP_END, U_MIXED, U_FAULT = range(32, 37)
+"""Whether a message without effect is an error; whether all changes are logged; behind the last message of the mixed
+group that is under way, or 0; how many mixed groups there were; the message that had no effect."""
+U_BY_TRANSACTION, U_IS_OPEN, U_GROUP, U_COMMITTED = range(37, 41)
+"""Where admission stands: whether a transaction is one change, whether one is open, the place of its group's header,
+and how many were committed."""
 CURSOR = 64
 
 # Frames of the search: one a variable that is being bound.
@@ -168,11 +179,23 @@ O_TARGET, O_MESSAGE, O_SIGN, O_ROWS, O_HEADER = 0, 1, 2, 3, 4
 # A message: what it does, and its triple.
 M_OP, M_S, M_P, M_O, MESSAGE = 0, 1, 2, 3, 4
 OP_INSERT, OP_DELETE = 1, -1
+OP_NONE, OP_BEGIN, OP_COMMIT, OP_GROUP, OP_UNDO = 0, 2, 3, 4, 5
+"""`OP_GROUP`, `OP_UNDO`: the next `M_S` messages are one change. Of an undo nobody counts what has no effect."""
 
 # Phases and status codes.
 IDLE, MATCHED, SEARCHING, DELIVERING = 0, 1, 2, 3
-DONE, OUT_FULL, STAGE_FULL = 0, 1, 2
+DONE, OUT_FULL, STAGE_FULL, OUT_GROW, NO_EFFECT = 0, 1, 2, 3, 4
+"""`OUT_GROW`: the output must become longer, for what a mixed group brings has to be in it as a whole."""
 AT_END = -1
 
 # What became of a row on its way to a message; negative statuses are those of `scan_layout.py`.
 DROPPED, READY, RELEVANT, ABSENT = 0, 1, 2, 4
+ALL_ADMITTED, MESSAGES_FULL, SPECIAL = 0, 1, 2
+"""Why admission stopped: no more rows, no more room, or a row for the caller."""
+
+# Where rows go: for each target the place of its list of readers in the table: how many there are, and then for each
+# the target that stands for it alone, its width, and the columns of the shared target's rows that it has.
+READER = 2
+
+# A row of a mixed group while it is netted: where in the output it is, its reader, and what it comes to.
+NET_AT, NET_READER, NET_SUM, NET_SLOT, NET = 0, 1, 2, 3, 4

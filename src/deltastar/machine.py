@@ -7,6 +7,7 @@ cursor is idle, and each retained triple is in all relations that it unifies wit
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -16,19 +17,25 @@ from numpy.typing import NDArray
 from deltastar import layout as at
 from deltastar.arena import Arena
 from deltastar.errors import SourceError
-from deltastar.kernel import admit, terms
+from deltastar.kernel import admit, scan, terms
 from deltastar.kernel import step as kernel
 from deltastar.kernel.state import DTYPES, TERM_FIELDS, State, Table
 from deltastar.layout import Ints
 from deltastar.plan.decompose import Plan
 from deltastar.plan.program import Compiled, Program, Relation, View
+from deltastar.query.algebra import TriplePattern, Variable
 from deltastar.rdf.terms import Term, of_canonical
 from deltastar.scan_layout import (
+    ENTRY,
     GRANULE,
     HASH_BITS,
     KEYS,
     LENGTH_BYTES,
+    N_HASH,
     N_PLACE,
+    P_ANY,
+    P_SETTINGS,
+    SLOTS_PER_ENTRY,
     T_COUNT,
     T_COUNTERS,
     T_PENDING,
@@ -37,6 +44,7 @@ from deltastar.scan_layout import (
     TERM_TOO_LONG,
     TEXT_CAPACITY,
     TEXT_CLASSES,
+    PredicateArrays,
     TermArrays,
 )
 
@@ -52,6 +60,7 @@ _IN_ARENA = {
     "relation_size": at.MAX_RELATIONS,
     "target_size": at.MAX_TARGETS,
     "view_state": at.MAX_TARGETS * at.VIEW_STATE,
+    "log": at.MAX_LOG * at.MESSAGE,
     "term_counters": T_COUNTERS,
     "term_keys": KEYS,
     "term_heads": TERM_CAPACITY,
@@ -64,6 +73,7 @@ _COLLECT_AT = 256
 OUT_INTS = 1 << 18
 _STAGE_INTS = 1 << 14
 _HITS = 64
+_MESSAGES = 1 << 12
 
 
 class Run(NamedTuple):
@@ -73,14 +83,6 @@ class Run(NamedTuple):
     message: int
     sign: int
     rows: NDArray[np.int32]
-
-
-class Counts(NamedTuple):
-    """What a batch of messages came to."""
-
-    effective: int
-    repeated: int
-    absent: int
 
 
 class Machine:
@@ -96,7 +98,7 @@ class Machine:
     ) -> None:
         self.arena = Arena({name: (getattr(DTYPES, name), size) for name, size in _IN_ARENA.items()}, path)
         arrays = self.arena.arrays
-        self.terms = TermArrays(*[arrays[name] for name in TERM_FIELDS[:-1]], words=arrays["text"].view(np.int32))
+        self.terms = TermArrays._make([*(arrays[name] for name in TERM_FIELDS[:-1]), arrays["text"].view(np.int32)])
         if self.arena.is_new:
             terms.prepare(self.terms, secrets.randbits(64) if seed is None else seed, hash_bits)
         self.program = Program(self.acquire, self.release)
@@ -104,11 +106,18 @@ class Machine:
         self._incoming: NDArray[np.uint8] = np.zeros(1 << 12, np.uint8)
         self.out: Ints = np.zeros(out_ints, np.int32)
         self._stage: Ints = np.zeros(stage_ints, np.int32)
-        self._messages: Ints = np.zeros(at.MESSAGE, np.int32)
-        self._cursor: NDArray[np.int64] = np.zeros(at.CURSOR, np.int64)
-        self._cursor[at.U_OUT_ROOM], self._cursor[at.U_STAGE_ROOM] = out_ints, stage_ints
+        self.messages: Ints = np.zeros(_MESSAGES * at.MESSAGE, np.int32)
+        self.cursor: NDArray[np.int64] = np.zeros(at.CURSOR, np.int64)
+        self.predicates = _predicate_arrays(1 << 10, 1 << 16)
+        self._users_of_predicate: Counter[int] = Counter()
+        self._private: dict[str, NDArray[Any]] = {}
         self._table: Table | None = None
         self._made_for: tuple[int, ...] = ()
+
+    @property
+    def groups(self) -> Ints:
+        """For each message: not 0, and the same for all of its group, if that is mixed."""
+        return self._private["groups"]
 
     # Terms -----------------------------------------------------------------------------------------------------------
 
@@ -163,17 +172,10 @@ class Machine:
 
     def add(self, plan: Plan) -> Compiled:
         """Takes a query in, and brings what is new for it up to date with the triples that are there."""
-        program = self.program
-        known_relations = set(program.relations)
-        known_components = set(program.components)
-        known_views = {view for component in known_components for view in component.views.values()}
-        compiled = program.add(plan)
-        self._fill(
-            [relation for relation in program.relations if relation not in known_relations],
-            known_relations,
-            [component for component in program.components if component not in known_components],
-            [view for component in program.components for view in component.views.values() if view not in known_views],
-        )
+        compiled = self.program.add(plan)
+        for relation in self.program.fresh.relations:
+            self._open_door(relation)
+        self._fill()
         return compiled
 
     def remove(self, compiled: Compiled) -> None:
@@ -184,67 +186,128 @@ class Machine:
             if view.columns not in view.component.views:
                 kernel.clear(self.table, view.number, len(view.columns))
         for relation in gone:
-            triples = np.concatenate([*self._list_triples(relation, False), np.zeros(0, np.int32)])
-            kernel.empty_relation(self.table, relation.address, triples, len(triples) // 3)
-            self.program.forget(relation)
+            self._close(relation)
 
-    def _fill(self, relations: list[Relation], known: set[Relation], components: list[Any], views: list[View]) -> None:
-        program = self.program
-        for view in views:
+    def retain_all(self) -> None:
+        """Keeps triples that no query matches, too."""
+        nodes = (Variable("s"), Variable("p"), Variable("o"))
+        self._open_door(self.program.relation(TriplePattern(*nodes)))
+
+    def _close(self, relation: Relation) -> None:
+        triples = np.concatenate([*self._list_triples(relation, False), np.zeros(0, np.int32)])
+        kernel.empty_relation(self.table, relation.address, triples, len(triples) // 3)
+        self._shut_door(relation)
+        self.program.forget(relation)
+
+    def _fill(self) -> None:
+        """Brings what is fresh up to date."""
+        program, fresh = self.program, self.program.fresh
+        for view in fresh.views:
             self.arena.arrays["view_state"][view.number * at.VIEW_STATE + at.VIEW_WIDTH] = len(view.columns)
         slots, program.fresh_slots = program.fresh_slots, []
         if self.triples == 0:
             return
+        new = set(fresh.relations)
         for slot in slots:
             relation = program.relation_of_slot(slot)
-            if relation in known:
+            if relation not in new:
                 kernel.index_slot(self.table, relation.address, slot & 1)
-        for other in known:
-            for triples in self._list_triples(other, False):
-                for relation in relations:
+        for relation in fresh.relations:
+            for other in [other for other in program.relations if other not in new and other.may_share(relation)]:
+                for triples in self._list_triples(other, False):
                     kernel.fill_relation(self.table, relation.address, triples, len(triples) // 3)
-        for component in components:
+        for component in fresh.components:
             size = sum(len(rows) for rows in self.embeddings(component))
             self.arena.arrays["target_size"][component.target] = size
-        for view in views:
+        for view in fresh.views:
             for rows in self.embeddings(view.component):
                 if len(rows):
                     kernel.fill_view(self.table, view.address, rows.ravel(), len(rows))
 
+    # The door --------------------------------------------------------------------------------------------------------
+
+    def _open_door(self, relation: Relation) -> None:
+        """Rows that may unify with a relation pass the scanner from now on."""
+        predicate = relation.key.constants[1]
+        self._users_of_predicate[predicate] += 1
+        if self._users_of_predicate[predicate] == 1:
+            self._set_predicate(predicate, predicate)
+
+    def _shut_door(self, relation: Relation) -> None:
+        predicate = relation.key.constants[1]
+        self._users_of_predicate[predicate] -= 1
+        if self._users_of_predicate[predicate] == 0:
+            del self._users_of_predicate[predicate]
+            self._set_predicate(predicate, 0)
+
+    def _set_predicate(self, id_: int, number: int) -> None:
+        """Registers a predicate with the scanner, under its id, or takes it out; 0 is any predicate."""
+        if id_ == 0:
+            self.predicates.settings[P_ANY] = 0 in self._users_of_predicate
+            return
+        text: NDArray[np.uint8] = np.frombuffer(bytearray(self.term(id_).encode()), np.uint8)
+        hashed = int(self.terms.term[id_ * TERM + N_HASH])
+        while scan.set_predicate(self.predicates, text, 0, len(text), hashed, number) < 0:
+            self.predicates = _predicate_arrays(2 * len(self.predicates.entries), 2 * len(self.predicates.text))
+            for other in [other for other in self._users_of_predicate if other != id_]:
+                self._set_predicate(other, other)
+
     # Messages --------------------------------------------------------------------------------------------------------
 
-    def admit(self, op: int, subject: str, predicate: str, object: str) -> int:
-        """A message of texts, made ready for `apply_one`: what became of it (`layout.DROPPED` and so on)."""
-        s, p, o = subject.encode(), predicate.encode(), object.encode()
-        s_end = len(s)
-        p_end = s_end + len(p)
-        o_end = self._bring(s + p + o)
-        status = int(admit.admit(self.table, op, s_end, p_end, o_end))
+    def admit(self, op: int, row: tuple[str, str, str], written: int) -> int:
+        """A message of texts, behind those written: what became of it (`layout.DROPPED` and so on)."""
+        status = int(admit.admit(self.table, op, *self._bring_row(row), written))
         if status < 0:
             raise full(status)
         return status
 
-    def apply_one(self) -> Iterator[list[Run]]:
-        """Applies the message that was admitted last."""
-        return self.apply(self._messages, 1)
+    def apply_one(self, op: int, row: tuple[str, str, str]) -> tuple[int, int, int]:
+        """Admits a message and applies it: what became of it, the step's status, and the output's end."""
+        ends = self._bring_row(row)
+        table, cursor = self._prepare(), self.cursor
+        admitted = admit.admit(table, op, *ends, 0)
+        if admitted < 0:
+            raise full(admitted)
+        if not admitted & at.READY:
+            return admitted, at.DONE, 0
+        cursor[at.U_MESSAGE], cursor[at.U_MESSAGES], cursor[at.U_OUT] = 0, 1, 0
+        return admitted, kernel.step(table), int(cursor[at.U_OUT])
+
+    def _bring_row(self, row: tuple[str, str, str]) -> tuple[int, int, int]:
+        s, p, o = row[0].encode(), row[1].encode(), row[2].encode()
+        s_end = len(s)
+        p_end = s_end + len(p)
+        return s_end, p_end, self._bring(s + p + o)
+
+    def step(self) -> int:
+        """Goes on with the messages that `start` began; the output holds what came."""
+        while True:
+            status = int(kernel.step(self._prepare()))
+            if status != at.OUT_GROW:
+                return status
+            self.out = np.concatenate([self.out, np.zeros_like(self.out)])
+            self._made_for = ()
+
+    def start(self, count: int) -> None:
+        """Begins with the first of so many messages."""
+        self.cursor[at.U_MESSAGE], self.cursor[at.U_MESSAGES] = 0, count
 
     def apply(self, messages: Ints, count: int) -> Iterator[list[Run]]:
         """Applies messages (op, s, p, o), and gives the rows they bring, whenever the output is full and at the end."""
-        table, cursor = self._prepare(messages), self._cursor
-        cursor[at.U_MESSAGE], cursor[at.U_MESSAGES] = 0, count
+        self.set_messages(messages)
+        self.start(count)
         while True:
-            cursor[at.U_OUT] = 0
-            status = kernel.step(table)
-            yield self._runs(int(cursor[at.U_OUT]))
+            self.cursor[at.U_OUT] = 0
+            status = self.step()
+            yield self._runs(int(self.cursor[at.U_OUT]))
             if status == at.DONE:
                 return
 
-    def counts(self) -> Counts:
-        """What the messages since the last call came to."""
-        cursor = self._cursor
-        counts = Counts(int(cursor[at.U_EFFECTIVE]), int(cursor[at.U_REPEATED]), int(cursor[at.U_ABSENT]))
-        cursor[at.U_EFFECTIVE] = cursor[at.U_REPEATED] = cursor[at.U_ABSENT] = 0
-        return counts
+    def set_messages(self, messages: Ints) -> None:
+        """Where messages come from, from now on."""
+        if messages is not self.messages:
+            self.messages = messages
+            self._made_for = ()
 
     def _runs(self, end: int) -> list[Run]:
         out, position, widths = self.out, 0, self.program.widths
@@ -296,7 +359,7 @@ class Machine:
 
     def embeddings(self, component: Any) -> Iterator[NDArray[np.int32]]:
         """All embeddings of a component, in blocks that are valid until the next one is asked for."""
-        table, cursor = self.table, self._cursor
+        table, cursor = self.table, self.cursor
         pattern = min(
             range(len(component.relations)), key=lambda index: self._relation_size(component.relations[index])
         )
@@ -322,7 +385,7 @@ class Machine:
                 yield block.reshape(-1, 3)
 
     def _list_triples(self, relation: Relation, first_only: bool) -> Iterator[Ints]:
-        cursor = self._cursor
+        cursor = self.cursor
         node = index = 0
         while True:
             cursor[at.U_NODE], cursor[at.U_INDEX], cursor[at.U_OUT] = node, index, 0
@@ -340,47 +403,60 @@ class Machine:
     @property
     def table(self) -> int:
         """The table of all arrays, as they are now."""
-        return self._prepare(self._messages)
+        return self._prepare()
 
-    def _prepare(self, messages: Ints) -> int:
+    def _prepare(self) -> int:
         program = self.program
-        made_for = (
-            program.version, program.most_variables, program.most_candidates, program.relation_numbers,
-            program.most_views, messages.ctypes.data,
-        )  # fmt: skip
+        made_for = (program.version, program.most_variables, program.most_candidates, program.relation_numbers,
+                    program.most_views)  # fmt: skip
         if self._table is None or made_for != self._made_for:
-            self._make_table(messages)
+            self._make_table()
             self._made_for = made_for
         assert self._table is not None
         return self._table.address
 
-    def _make_table(self, messages: Ints) -> None:
+    def _make_table(self) -> None:
         program = self.program
         variables = program.most_variables
-        stamps = np.zeros(program.relation_numbers + 64, np.int64)
-        private = {
+        messages = len(self.messages) // at.MESSAGE
+        self._has_room("stamps", program.relation_numbers + 64, np.int64)
+        self._has_room("hits", _HITS, np.int64)
+        for name in ("values", "bound", "offered", "key"):
+            self._has_room(name, variables, np.int64)
+        self._has_room("frames", variables * at.FRAME, np.int64)
+        self._has_room("candidates", program.most_candidates * at.GIVEN, np.int64)
+        self._has_room("odometer", program.most_views + 1, np.int64)
+        self._has_room("groups", messages, np.int32)
+        self._has_room("slots", 1 << (2 * messages).bit_length(), np.int32)  # a hash table of them, half full at most
+        self.cursor[at.U_OUT_ROOM], self.cursor[at.U_STAGE_ROOM] = len(self.out), len(self._stage)
+        if self._table is not None:
+            self._table.close()
+        given = {
             "program": program.code,
             "dispatch": program.dispatch,
-            "stamps": stamps,
-            "hits": np.zeros(_HITS, np.int64),
-            "cursor": self._cursor,
-            "values": np.zeros(variables, np.int64),
-            "bound": np.ones(variables, np.int64),
-            "offered": np.zeros(variables, np.int64),
-            "candidates": np.zeros(program.most_candidates * at.GIVEN, np.int64),
-            "frames": np.zeros(variables * at.FRAME, np.int64),
-            "key": np.zeros(variables, np.int64),
-            "odometer": np.zeros(program.most_views + 1, np.int64),
-            "messages": messages,
+            "cursor": self.cursor,
+            "messages": self.messages,
             "incoming": self._incoming,
             "words": self.terms.words,
             "out": self.out,
             "stage": self._stage,
         }
-        self._messages = messages
-        if self._table is not None:
-            self._table.close()
-        self._table = Table(State(**{**self.arena.arrays, **private}))
+        self._table = Table(State(**{**self.arena.arrays, **self._private, **given}))
+
+    def _has_room(self, name: str, length: int, dtype: Any) -> None:
+        """Makes an array of the private memory larger, if need be; what is in it stays."""
+        old = self._private.get(name, np.zeros(0, dtype))
+        if len(old) < length:
+            self._private[name] = np.concatenate([old, np.zeros(max(length, 2 * len(old)) - len(old), dtype)])
+
+
+def _predicate_arrays(entries: int, text: int) -> PredicateArrays:
+    return PredicateArrays(
+        settings=np.zeros(P_SETTINGS, np.int64),
+        slots=np.zeros(entries * SLOTS_PER_ENTRY, np.int32),
+        entries=np.zeros(entries * ENTRY, np.int32),
+        text=np.zeros(text, np.uint8),
+    )
 
 
 def _product(views: list[NDArray[np.int32]]) -> Iterator[NDArray[np.int32]]:

@@ -19,7 +19,8 @@ from deltastar.engine import Engine
 from deltastar.errors import UsageError
 from deltastar.progress import Progress
 from deltastar.query.algebra import Query, Semantics
-from deltastar.rdf.source import Position, Stream, open_stream, read_graph
+from deltastar.rdf.batch import Position
+from deltastar.rdf.source import Stream, open_stream, read_graph
 from deltastar.rdf.update import Malformed
 from deltastar.registration import Registration
 from deltastar.sink import (
@@ -51,6 +52,7 @@ class RunOptions:
     format: str | None = None
     answers: str | None = None
     granularity: str = "message"
+    engine: str = "inline"
     follow: bool = False
     checkpoint: str | None = None
     rejects: str | None = None
@@ -67,7 +69,8 @@ class InlineRun:
         self._options = options
         self._progress = progress
         self._stop = _Stop()
-        self._engine = Engine(granularity=options.granularity, strict=options.strict)
+        evaluation = "paper" if options.engine == "paper" else "kernel"
+        self._engine = Engine(granularity=options.granularity, strict=options.strict, evaluation=evaluation)
         for name, query in options.queries.items():
             self._engine.register(query, name)
         self._committed_at = time.monotonic()
@@ -125,8 +128,8 @@ class InlineRun:
     def _load_initial(self, initial: str, sink: DeltaSink, rejects: RejectSink) -> None:
         for batch in read_graph(initial):
             reject = _rejecter(rejects, batch.source)
-            for event in batch.events:
-                sink.write(self._engine.load_event(event, reject))
+            for block in self._engine.load_blocks(batch, reject):
+                sink.write(block)
                 if self._stop.is_asked:
                     return
             self._progress.tick(self._engine.statistics)
@@ -143,8 +146,8 @@ class InlineRun:
         if not self._stop.is_asked:
             for batch in self._stop.interruptible(stream):
                 reject = _rejecter(rejects, batch.source)
-                for event in batch.events:
-                    sink.write(engine.process(event, reject))
+                for block in engine.blocks(batch, reject):
+                    sink.write(block)
                     if self._stop.is_asked:
                         break
                 if self._stop.is_asked:

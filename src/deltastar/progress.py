@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import TextIO
 
-from deltastar.engine import Statistics
+from deltastar.statistics import Statistics
 
 _INTERVAL_S = 1.0
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import pytest
 
 from deltastar.engine import Engine
+from deltastar.paper.evaluation import PaperAnswer, PaperEvaluation
 from deltastar.paper.evaluator import IdTriple, PaperEvaluator, Values
 from deltastar.paper.product import Product
+from deltastar.paper.retained import RetainedGraph
 from deltastar.plan import dispatch
 from deltastar.plan.decompose import Plan
-from deltastar.registration import Registration
-from deltastar.retained import RetainedGraph
 from tests.support.generate import random_case
 from tests.support.judge import Difference, judge
 
@@ -51,10 +52,14 @@ class OpenGate(PaperEvaluator):
             self._product.T[-1] = {()}
 
 
-def differs(make_engine: Callable[[str], Engine] | None = None) -> bool:
+def paper(granularity: str, evaluator: type[PaperEvaluator] = PaperEvaluator) -> Engine:
+    return Engine(granularity=granularity, evaluation=partial(PaperEvaluation, evaluator=evaluator))
+
+
+def differs(make_engine: Callable[[str], Engine] = paper) -> bool:
     for seed in range(CASES):
         try:
-            judge(random_case(seed), *([make_engine] if make_engine else []))
+            judge(random_case(seed), make_engine)
         except (Difference, KeyError, AssertionError):
             return True
     return False
@@ -62,21 +67,21 @@ def differs(make_engine: Callable[[str], Engine] | None = None) -> bool:
 
 @pytest.mark.parametrize("evaluator", [AllPatternsAtOnce, FirstPatternOnly, OpenGate])
 def test_a_broken_evaluator_is_noticed(evaluator: type[PaperEvaluator]) -> None:
-    assert differs(lambda granularity: Engine(granularity=granularity, evaluator=evaluator))
+    assert differs(partial(paper, evaluator=evaluator))
 
 
 def test_a_wrong_count_of_a_bag_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Registration.change
+    original = PaperAnswer.change
 
-    def without_repetitions(self: Registration, *arguments: object) -> Iterator[tuple[str, Values]]:
+    def without_repetitions(self: PaperAnswer, *arguments: object) -> Iterator[tuple[str, Values]]:
         yield from dict.fromkeys(original(self, *arguments))  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Registration, "change", without_repetitions)
+    monkeypatch.setattr(PaperAnswer, "change", without_repetitions)
     assert differs()
 
 
 def test_distinct_without_counting_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Registration, "_is_turning_point", lambda self, row, direction: True)
+    monkeypatch.setattr(PaperAnswer, "_is_turning_point", lambda self, row, direction: True)
     assert differs()
 
 

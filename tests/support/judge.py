@@ -23,6 +23,11 @@ def sound(granularity: str) -> Engine:
     return Engine(granularity=granularity)
 
 
+def paper(granularity: str) -> Engine:
+    """The engine with the paper's algorithms."""
+    return Engine(granularity=granularity, evaluation="paper")
+
+
 def judge(case: Case, make_engine: Callable[[str], Engine] = sound) -> int:
     """Runs a case on both and raises `Difference` at the first one. Returns the number of comparisons."""
     engine, reference = make_engine(case.granularity), ReferenceEngine(case.queries, case.granularity)

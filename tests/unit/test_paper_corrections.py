@@ -34,7 +34,7 @@ def query_of(pattern: list[Edge]) -> Query:
 def ours_and_reference(pattern: list[Edge], updates: Stream) -> tuple[list[Counter[object]], list[Counter[object]]]:
     """Signed rows after every message, by the engine and by the reference."""
     query = query_of(pattern)
-    engine, reference = Engine(), ReferenceEngine({"q": query})
+    engine, reference = Engine(evaluation="paper"), ReferenceEngine({"q": query})
     engine.register(query, "q")
     results: tuple[list[Counter[object]], list[Counter[object]]] = ([], [])
     for op, edge in updates:

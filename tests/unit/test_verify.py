@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from deltastar.engine import Engine
+from deltastar.paper.evaluation import PaperEvaluation
 from deltastar.paper.evaluator import IdTriple, PaperEvaluator, Values
 from deltastar.query.parse import parse_query
 from deltastar.rdf.update import Mark, Update
@@ -20,7 +22,7 @@ class Forgetful(PaperEvaluator):
 
 
 def broken(granularity: str) -> Engine:
-    return Engine(granularity=granularity, evaluator=Forgetful)
+    return Engine(granularity=granularity, evaluation=partial(PaperEvaluation, evaluator=Forgetful))
 
 
 QUERIES = {

@@ -15,19 +15,31 @@ from deltastar.kernel.state import attach, incoming_of, terms_of
 from deltastar.kernel.text import equal, hash_bytes
 from deltastar.layout import (
     ABSENT,
+    ALL_ADMITTED,
     DROPPED,
     M_O,
     M_OP,
     M_P,
     M_S,
     MESSAGE,
+    MESSAGES_FULL,
+    OP_BEGIN,
+    OP_COMMIT,
     OP_DELETE,
+    OP_GROUP,
     OP_INSERT,
+    OP_NONE,
     R_TRIGGER,
     READY,
     RELEVANT,
+    SPECIAL,
     U_ABSENT,
+    U_BY_TRANSACTION,
+    U_COMMITTED,
     U_DROPPED,
+    U_GROUP,
+    U_IS_OPEN,
+    U_IS_STRICT,
     U_O,
     U_OP,
     U_P,
@@ -36,6 +48,8 @@ from deltastar.layout import (
 )
 from deltastar.scan_layout import (
     ADD,
+    BEGIN,
+    COMMIT,
     DELETE,
     R_KIND,
     R_MESSAGE,
@@ -49,11 +63,12 @@ from deltastar.scan_layout import (
     R_SUBJECT_ID,
     ROW,
 )
+from deltastar.scan_layout import DROPPED as DROPPED_ROW
 
 
 @kernel
-def admit(address, op, s_end, p_end, o_end):
-    """One message, whose terms stand in `incoming`: into `messages`, if it may change anything. Gives the status."""
+def admit(address, op, s_end, p_end, o_end, written):
+    """One message, whose terms stand in `incoming`: behind those written, if it may change anything. The status."""
     st = attach(address)
     t = terms_of(st)
     data = incoming_of(st)
@@ -65,7 +80,8 @@ def admit(address, op, s_end, p_end, o_end):
     p = terms.find(t, data, s_end, p_end, p_hash)
     o = terms.find(t, data, p_end, o_end, o_hash)
     status = _admit(st, t, data, op, s, p, o, zero, s_end, s_end, p_end, p_end, o_end, s_hash, p_hash, o_hash)
-    _put(st.cursor, st.messages, zero)
+    if status & READY:
+        _put(st.cursor, st.messages, written * MESSAGE)
     return status
 
 
@@ -79,42 +95,36 @@ def _put(cursor, messages, at):
 
 
 @kernel
-def admit_rows(address, data, rows, first, count, messages, numbers):
-    """The messages among the scanner's rows, from `first` on, into `messages`: how many, and the row reached.
+def admit_rows(address, data, rows, first, count, written, base, stride, numbers):
+    """The messages among the scanner's rows, from `first` on, behind those written; gives how many, the row, and why.
 
-    `terms.find_rows` has looked their subjects and objects up; those that came meanwhile are found here. `numbers` says
-    which of the scan's messages each is. Less than `count` rows are gone through when there is no room for more, or a
-    capacity is exhausted: then the last value is a negative status.
+    `terms.find_rows` has looked their subjects and objects up; those that came meanwhile are found here. A message's
+    number, its `seq`, is the base and `stride` times its place in the scan. It stops at a row that is for the caller,
+    where there is no room, or where a capacity is exhausted: then the last value is a negative status.
     """
     st = attach(address)
     t = terms_of(st)
     cursor = st.cursor
-    written = np.int64(0)
     room = len(numbers)
     for row in range(first, count):
-        base = row * ROW
-        kind = rows[base + R_KIND]
-        if kind != ADD and kind != DELETE:
+        at = row * ROW
+        kind = rows[at + R_KIND]
+        if kind == DROPPED_ROW:
             continue
         if written == room:
-            return written, row, np.int64(0)
-        s0, s1 = np.int64(rows[base + R_SUBJECT]), np.int64(rows[base + R_SUBJECT + 1])
-        p0, p1 = np.int64(rows[base + R_PREDICATE]), np.int64(rows[base + R_PREDICATE + 1])
-        o0, o1 = np.int64(rows[base + R_OBJECT]), np.int64(rows[base + R_OBJECT + 1])
-        s_hash, o_hash = np.int64(rows[base + R_SUBJECT_HASH]), np.int64(rows[base + R_OBJECT_HASH])
-        s, o = np.int64(rows[base + R_SUBJECT_ID]), np.int64(rows[base + R_OBJECT_ID])
-        p, p_hash = np.int64(rows[base + R_NUMBER]), np.int64(0)
-        if s == 0:
-            s = terms.find(t, data, s0, s1, s_hash)
-        if o == 0:
-            o = terms.find(t, data, o0, o1, o_hash)
-        if p == 0:
-            p_hash = hash_bytes(t.keys, data, p0, p1)
-            p = terms.find(t, data, p0, p1, p_hash)
-        op = np.int64(OP_INSERT) if kind == ADD else np.int64(OP_DELETE)
-        status = _admit(st, t, data, op, s, p, o, s0, s1, p0, p1, o0, o1, s_hash, p_hash, o_hash)
+            return written, row, np.int64(MESSAGES_FULL)
+        number = base + stride * rows[at + R_MESSAGE]
+        if kind != ADD and kind != DELETE:
+            placed = admit_mark(st, kind, written, number, numbers)
+            if placed < 0:
+                return written, row, np.int64(SPECIAL)
+            written = placed
+            continue
+        status = _admit_row(st, t, data, rows, at)
         if status < 0:
             return written, row, status
+        if status & ABSENT != 0 and cursor[U_IS_STRICT] != 0:
+            return written, row, np.int64(SPECIAL)
         if status & RELEVANT:
             cursor[U_RELEVANT] += 1
         if status == DROPPED:
@@ -122,10 +132,62 @@ def admit_rows(address, data, rows, first, count, messages, numbers):
         elif status & ABSENT:
             cursor[U_ABSENT] += 1
         elif status & READY:
-            _put(cursor, messages, written * MESSAGE)
-            numbers[written] = rows[base + R_MESSAGE]
+            _put(cursor, st.messages, written * MESSAGE)
+            numbers[written] = number
             written += 1
-    return written, count, np.int64(0)
+    return written, count, np.int64(ALL_ADMITTED)
+
+
+@kernel
+def admit_mark(st, kind, written, number, numbers):
+    """A transaction's begin or end, where it is one, behind the messages written: how many there are then, or -1."""
+    cursor, messages = st.cursor, st.messages
+    is_begin = kind == BEGIN
+    if (kind != BEGIN and kind != COMMIT) or (cursor[U_IS_OPEN] != 0) == is_begin:
+        return -1
+    cursor[U_IS_OPEN] = is_begin
+    if cursor[U_BY_TRANSACTION] == 0:
+        messages[written * MESSAGE + M_OP] = OP_BEGIN if is_begin else OP_COMMIT
+        numbers[written] = number
+        return written + 1
+    if is_begin:
+        cursor[U_GROUP] = written
+        messages[written * MESSAGE + M_OP] = OP_NONE
+        numbers[written] = number
+        return written + 1
+    cursor[U_COMMITTED] += 1
+    header = cursor[U_GROUP]
+    messages[header * MESSAGE + M_OP] = OP_GROUP
+    messages[header * MESSAGE + M_S] = written - header - 1
+    for message in range(header, written):
+        numbers[message] = number
+    return written if written > header + 1 else header
+
+
+@kernel
+def put_mark(address, kind, written, number, numbers):
+    """`admit_mark` for a mark that comes alone."""
+    return admit_mark(attach(address), kind, written, np.int64(number), numbers)
+
+
+@kernel
+def _admit_row(st, t, data, rows, at):
+    """One of the scanner's rows."""
+    s0, s1 = np.int64(rows[at + R_SUBJECT]), np.int64(rows[at + R_SUBJECT + 1])
+    p0, p1 = np.int64(rows[at + R_PREDICATE]), np.int64(rows[at + R_PREDICATE + 1])
+    o0, o1 = np.int64(rows[at + R_OBJECT]), np.int64(rows[at + R_OBJECT + 1])
+    s_hash, o_hash = np.int64(rows[at + R_SUBJECT_HASH]), np.int64(rows[at + R_OBJECT_HASH])
+    s, o = np.int64(rows[at + R_SUBJECT_ID]), np.int64(rows[at + R_OBJECT_ID])
+    p, p_hash = np.int64(rows[at + R_NUMBER]), np.int64(0)
+    if s == 0:
+        s = terms.find(t, data, s0, s1, s_hash)
+    if o == 0:
+        o = terms.find(t, data, o0, o1, o_hash)
+    if p == 0:
+        p_hash = hash_bytes(t.keys, data, p0, p1)
+        p = terms.find(t, data, p0, p1, p_hash)
+    op = np.int64(OP_INSERT) if rows[at + R_KIND] == ADD else np.int64(OP_DELETE)
+    return _admit(st, t, data, op, s, p, o, s0, s1, p0, p1, o0, o1, s_hash, p_hash, o_hash)
 
 
 @kernel

@@ -132,7 +132,7 @@ def take_in(st, relation, s, p, o):
         return 0
     if arity == 1:
         value = value_at(program, relation, 0, s, p, o)
-        _retain(st, value)
+        retain(st, value)
         if program[relation + R_BIT] != 0:
             st.flags[value] |= program[relation + R_BIT]
         else:
@@ -140,8 +140,8 @@ def take_in(st, relation, s, p, o):
         return 0
     if arity == 2:
         first, second = value_at(program, relation, 0, s, p, o), value_at(program, relation, 1, s, p, o)
-        _retain(st, first)
-        _retain(st, second)
+        retain(st, first)
+        retain(st, second)
         if program[relation + R_KEEP] & KEEP_FORWARD:
             add_neighbour(st.counters, st.nodes, st.heap, st.hubs, first, slot, second)
         if program[relation + R_KEEP] & KEEP_BACK:
@@ -150,7 +150,7 @@ def take_in(st, relation, s, p, o):
     edge = add_edge(st.counters, st.edges, st.edge_heads, s, p, o)
     for place in range(3):
         value = s if place == 0 else p if place == 1 else o
-        _retain(st, value)
+        retain(st, value)
         add_neighbour(st.counters, st.nodes, st.heap, st.hubs, edge, slot + 2 * place, value)
         add_neighbour(st.counters, st.nodes, st.heap, st.hubs, value, slot + 2 * place + 1, edge)
     return edge
@@ -165,15 +165,15 @@ def take_out(st, relation, s, p, o):
     slot = program[relation + R_SLOT]
     if arity == 1:
         value = value_at(program, relation, 0, s, p, o)
-        _release(st, value)
+        release(st, value)
         if program[relation + R_BIT] != 0:
             st.flags[value] &= ~program[relation + R_BIT]
         else:
             remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, value, slot, PRESENT)
     elif arity == 2:
         first, second = value_at(program, relation, 0, s, p, o), value_at(program, relation, 1, s, p, o)
-        _release(st, first)
-        _release(st, second)
+        release(st, first)
+        release(st, second)
         if program[relation + R_KEEP] & KEEP_FORWARD:
             remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, first, slot, second)
         if program[relation + R_KEEP] & KEEP_BACK:
@@ -182,14 +182,14 @@ def take_out(st, relation, s, p, o):
         edge = find_edge(st.counters, st.edges, st.edge_heads, s, p, o)
         for place in range(3):
             value = s if place == 0 else p if place == 1 else o
-            _release(st, value)
+            release(st, value)
             remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, edge, slot + 2 * place, value)
             remove_neighbour(st.counters, st.nodes, st.heap, st.hubs, value, slot + 2 * place + 1, edge)
         remove_edge(st.counters, st.edges, st.edge_heads, edge)
 
 
 @kernel
-def _retain(st, value):
+def retain(st, value):
     """One more use of a term: `terms.retain`."""
     at = value * TERM + N_USES
     if st.term[at] < USES_MAX:
@@ -197,7 +197,7 @@ def _retain(st, value):
 
 
 @kernel
-def _release(st, value):
+def release(st, value):
     """One use less: `terms.release`."""
     at = value * TERM + N_USES
     uses = st.term[at]

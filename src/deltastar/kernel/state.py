@@ -32,6 +32,8 @@ class State(NamedTuple):
     target_size: Any
     """For each target of a component: how many embeddings it has."""
     view_state: Any
+    log: Any
+    """Changes, the last ones of which may have to be taken back. Four ints each, as messages."""
     term_counters: Any
     term_keys: Any
     term_heads: Any
@@ -58,6 +60,10 @@ class State(NamedTuple):
     odometer: Any
     """For each view of the product that is being enumerated: the unit of its row."""
     messages: Any
+    groups: Any
+    """For each message: the place of its group's header, and one, if that group is mixed."""
+    slots: Any
+    """Room for a hash table of a group's messages."""
     out: Any
     stage: Any
     incoming: Any
@@ -76,6 +82,7 @@ DTYPES = State(
     relation_size=np.int64,
     target_size=np.int64,
     view_state=np.int64,
+    log=np.int32,
     term_counters=np.int64,
     term_keys=np.int64,
     term_heads=np.int32,
@@ -97,6 +104,8 @@ DTYPES = State(
     key=np.int64,
     odometer=np.int64,
     messages=np.int32,
+    groups=np.int32,
+    slots=np.int32,
     out=np.int32,
     stage=np.int32,
     incoming=np.uint8,

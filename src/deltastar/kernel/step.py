@@ -17,12 +17,14 @@ from deltastar.kernel.edges import find_edge
 from deltastar.kernel.extend import begin, search
 from deltastar.kernel.graph import add_neighbour, find_entry, neighbour_at, size_of
 from deltastar.kernel.jit import kernel
+from deltastar.kernel.journal import note, take_mark
 from deltastar.kernel.relations import is_in, match, take_in, take_in_all, take_out, take_out_all
 from deltastar.kernel.state import attach
 from deltastar.kernel.views import clear_view
 from deltastar.kernel.views import count as count_row
 from deltastar.layout import (
     C_EDGE_TOP,
+    C_TRIPLES,
     DELIVERING,
     DONE,
     EDGE,
@@ -40,12 +42,14 @@ from deltastar.layout import (
     M_S,
     MATCHED,
     MESSAGE,
+    NO_EFFECT,
     O_HEADER,
     O_ROWS,
     O_TARGET,
     OP_DELETE,
     OP_INSERT,
     OUT_FULL,
+    OUT_GROW,
     P_IS_O,
     R_ARITY,
     R_BIT,
@@ -67,9 +71,12 @@ from deltastar.layout import (
     U_ABSENT,
     U_EDGE,
     U_EFFECTIVE,
+    U_FAULT,
+    U_GROUP_END,
     U_HIT,
     U_HITS,
     U_INDEX,
+    U_IS_STRICT,
     U_MESSAGE,
     U_MESSAGES,
     U_NODE,
@@ -102,9 +109,20 @@ def step(table):
     cursor = st.cursor
     while True:
         if cursor[U_PHASE] == IDLE:
-            if cursor[U_MESSAGE] == cursor[U_MESSAGES]:
+            message = cursor[U_MESSAGE]
+            if message == cursor[U_MESSAGES]:
                 return DONE
+            if not _is_change(st, message):
+                if not take_mark(st):
+                    return NO_EFFECT
+                cursor[U_MESSAGE] += 1
+                continue
+            if message >= cursor[U_GROUP_END]:
+                st.groups[message] = 0
             if not _open_message(st):
+                if cursor[U_IS_STRICT] != 0 and message >= cursor[U_GROUP_END]:
+                    cursor[U_FAULT] = message
+                    return NO_EFFECT
                 cursor[U_MESSAGE] += 1
                 continue
         if cursor[U_PHASE] == MATCHED and not _next_trigger(st):
@@ -112,7 +130,13 @@ def step(table):
             cursor[U_MESSAGE] += 1
             continue
         if cursor[U_PHASE] >= SEARCHING and _find(st) == OUT_FULL:
-            return OUT_FULL
+            return OUT_GROW if st.groups[cursor[U_MESSAGE]] != 0 else OUT_FULL
+
+
+@kernel
+def _is_change(st, message):
+    op = st.messages[message * MESSAGE + M_OP]
+    return op == OP_INSERT or op == OP_DELETE
 
 
 @kernel
@@ -131,6 +155,7 @@ def _open_message(st):
         return False
     cursor[U_EFFECTIVE] += 1
     cursor[U_SERIAL] += 1
+    note(st, op, s, p, o)
     cursor[U_OP] = op
     cursor[U_S], cursor[U_P], cursor[U_O] = s, p, o
     cursor[U_HITS], cursor[U_HIT] = hits, 0
@@ -361,11 +386,16 @@ def fill_relation(table, relation, triples, count):
 
 @kernel
 def empty_relation(table, relation, triples, count):
-    """Takes these triples, all that it has, out of a relation."""
+    """Takes these triples, all that it has, out of a relation. Those that are in no other one are kept no more."""
     st = attach(table)
     for index in range(count):
         s, p, o = int(triples[3 * index]), int(triples[3 * index + 1]), int(triples[3 * index + 2])
         take_out(st, relation, s, p, o)
+        st.counters[C_TRIPLES] -= 1
+        for hit in range(match(st.program, st.dispatch, st.hits, s, p, o)):
+            if st.hits[hit] != relation and is_in(st, st.hits[hit], s, p, o):
+                st.counters[C_TRIPLES] += 1
+                break
 
 
 @kernel

@@ -112,6 +112,14 @@ class Product:
     places: list[int]
 
 
+class Fresh(NamedTuple):
+    """What one query brought that was not there before."""
+
+    relations: list[Relation]
+    components: list[Evaluated]
+    views: list[View]
+
+
 class Program:
     """The arrays, and what is in them."""
 
@@ -130,6 +138,8 @@ class Program:
         self._keys: dict[tuple[int, Constants], int] = {}
         self.fresh_slots: list[int] = []
         """Slots that are indexed from now on, of relations that may hold triples already."""
+        self.fresh: Fresh = Fresh([], [], [])
+        """What `add` made, for whoever fills it."""
         self.most_variables = 8
         self.most_candidates = 8
         self.most_views = 1
@@ -140,6 +150,7 @@ class Program:
 
     def add(self, plan: Plan) -> Compiled:
         """Compiles a query."""
+        self.fresh = Fresh([], [], [])
         query = plan.query
         counted = query.semantics in (Semantics.DISTINCT, Semantics.ASK)
         projected = [variable for variable in query.projection if variable in query.pattern.variables]
@@ -286,6 +297,7 @@ class Program:
         code[address + at.R_MASK] = mask
         code[address + at.R_CONSTANTS : address + at.R_CONSTANTS + 3] = key.constants
         self._relations[key] = self._by_number[number] = relation
+        self.fresh.relations.append(relation)
         row = self._dispatch_row(mask, key.constants)
         code[address + at.R_NEXT] = self.dispatch[row + at.D_RELATION]
         self.dispatch[row + at.D_RELATION] = address
@@ -387,6 +399,7 @@ class Program:
         self.code[address + at.K_TARGET] = target
         self.widths[target] = shape.width
         self._components[shape] = evaluated
+        self.fresh.components.append(evaluated)
         compiler = _Compiler(shape, relations)
         for pattern in range(len(relations)):
             trigger = self._append_trigger(address, compiler, pattern)
@@ -440,6 +453,7 @@ class Program:
             self.code[address + at.W_WIDTH] = len(columns)
             self._link(component.address + at.K_VIEW, address, at.W_NEXT_VIEW)
             component.views[columns] = view
+            self.fresh.views.append(view)
         return view
 
     def _product(self, views: Sequence[View]) -> Product:

@@ -20,7 +20,7 @@ from deltastar.rdf.grammar import IRI_CHARS, SCHEME
 from deltastar.rdf.rows import Row, Syntax, is_message
 from deltastar.rdf.update import DELETE, INSERT, Event, Malformed, Mark, Update
 
-__all__ = ["Scan", "Syntax", "decode_row", "keep", "malformed", "scan"]
+__all__ = ["Scan", "Syntax", "decode_row", "keep", "malformed", "read_line", "scan"]
 
 BOM = b"\xef\xbb\xbf"
 KEPT_TEXT_BYTES = 1 << 20
@@ -115,6 +115,14 @@ def _exact(text: str, source: str, line: int, syntax: Syntax) -> tuple[Event | N
         return row.read(), row.has_graph
     except RowError as fault:
         return malformed(text, source, line, syntax, fault.column, fault.reason), False
+
+
+def read_line(data: bytes, source: str, line: int, syntax: Syntax) -> tuple[Event | None, bool]:
+    """One row without its line end: its event, if it has one, and whether it names a graph."""
+    text, fault = decode_row(data)
+    if fault is not None:
+        return malformed(text, source, line, syntax, *fault), False
+    return _exact(text, source, line, syntax)
 
 
 def _scan_around_faults(data: bytes, source: str, line: int, syntax: Syntax) -> Scan:

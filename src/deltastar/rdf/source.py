@@ -1,7 +1,7 @@
 """Where events come from: files, directories, standard input; read once, or followed as they grow.
 
 `open_stream` gives the updates, `read_graph` an initial graph. Both check what can be checked at once, and give batches
-of events with the position behind each. What is wrong with a row is an event; what is wrong with a file is a
+with the position behind each. What is wrong with a row is an event; what is wrong with a file is a
 `SourceError`, raised after everything in front of the fault has been given.
 """
 
@@ -11,37 +11,19 @@ import os
 import stat
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 
 from deltastar.errors import SourceError, UsageError
+from deltastar.rdf.batch import Batch, Position
 from deltastar.rdf.files import STANDARD_INPUT, Input, ReadFault, WholeLines, check_is_there
 from deltastar.rdf.formats import GRAPH_FORMATS, UPDATE_FORMATS, Format, file_format, named_format
 from deltastar.rdf.graph_files import GraphFile
 from deltastar.rdf.listing import Directory, Listing, SingleFile
-from deltastar.rdf.ntriples import Syntax, decode_row, malformed, scan
+from deltastar.rdf.ntriples import Syntax, decode_row, malformed
 from deltastar.rdf.sparql_update import read_request
 from deltastar.rdf.update import Event, Malformed
 
 CHUNK_BYTES = 1 << 18  # the fastest: what a chunk becomes stays in the processor's cache
 POLL_S = 0.2
-
-
-@dataclass(frozen=True)
-class Position:
-    """Where reading continues: a file, the offset in bytes of its text (decompressed), and the line there."""
-
-    file: str
-    offset: int
-    line: int
-
-
-@dataclass
-class Batch:
-    """Events in the order of the stream, where reading continues behind them, and what a message calls the file."""
-
-    events: list[Event]
-    position: Position
-    source: str
 
 
 def open_stream(
@@ -142,15 +124,15 @@ class Stream(Iterator[Batch]):
             if not piece:
                 yield from self._wait(file)
             elif whole := lines.push(piece):
-                yield self._scanned(whole, syntax)
+                yield from self._lines(whole, syntax)
         if rest := lines.flush():
-            yield self._scanned(rest, syntax)
+            yield from self._lines(rest, syntax)
 
-    def _scanned(self, whole: bytes, syntax: Syntax) -> Batch:
-        at = self._position
-        result = scan(whole, self._source, at.line, syntax)
-        self.named_graphs_seen |= result.named_graphs
-        return self._batch(result.events, Position(at.file, at.offset + len(whole), at.line + result.lines))
+    def _lines(self, whole: bytes, syntax: Syntax) -> Iterator[Batch]:
+        batch = Batch(self._position, self._source, whole, syntax)
+        yield batch
+        self._position = batch.position
+        self.named_graphs_seen |= batch.named_graphs
 
     def _cut(self, lines: WholeLines) -> Iterator[Batch]:
         """What is left of the row in which a fault lies. It is read again when the run continues: no message yet."""
@@ -158,7 +140,7 @@ class Stream(Iterator[Batch]):
         syntax = self._format_of(self._position.file).syntax
         if rest and syntax is not None:
             if rest.endswith(b"\r"):  # it only waited for an LF
-                yield self._scanned(rest, syntax)
+                yield from self._lines(rest, syntax)
                 return
             text, fault = decode_row(rest)
             column, reason = fault or (len(text) + 1, "")
@@ -210,7 +192,7 @@ class Stream(Iterator[Batch]):
 
     def _batch(self, events: list[Event], position: Position | None = None) -> Batch:
         self._position = position or self._position
-        return Batch(events, self._position, self._source)
+        return Batch.of(events, self._position, self._source)
 
     @property
     def _source(self) -> str:
