@@ -62,6 +62,8 @@ UPPER_A, UPPER_F, TO_LOWER, DIGIT_0, DELETE = ord("A"), ord("F"), 0x20, ord("0")
 ESCAPE_BYTES = 6
 AHEAD = 32
 """Ints of the output for which memory is asked for together."""
+HALF_LINE = 8
+"""Words: most texts end within a cache line and a half."""
 
 
 @kernel
@@ -107,14 +109,16 @@ def target_of(plan, out, run):
     return plan[Q_FIRST + target] if target < plan[Q_TARGETS] else np.int64(0)
 
 
-@kernel
+@inlined
 def _ask(t, out, first, end):
     """Asks for the memory that the rows after the next ones will read. What is no id in between does no harm."""
     top = t.counters[T_TOP]
     for index in range(first + AHEAD, min(first + 2 * AHEAD, end)):
         id_ = np.int64(out[index])
-        if 0 < id_ <= top:
-            prefetch(t.words, np.int64(t.term[id_ * TERM + N_PLACE]) * GRANULE_WORDS)
+        id_ = id_ if 0 < id_ <= top else np.int64(0)  # a choice, not a branch: signs are hard to foretell
+        word = np.int64(t.term[id_ * TERM + N_PLACE]) * GRANULE_WORDS
+        prefetch(t.words, word)
+        prefetch(t.words, word + HALF_LINE)
     for index in range(first + 2 * AHEAD, min(first + 3 * AHEAD, end)):
         prefetch(t.term, np.int64(out[index]) * TERM)
     return first + AHEAD
@@ -133,7 +137,7 @@ def _write_number(literals, number):
             return at
 
 
-@kernel
+@inlined
 def _put_row(t, plan, subscriber, literals, digits, middle, out, first, buffer, at):
     """One row as one line. Returns where it ends, or -1 when it may not fit."""
     room = len(buffer) - SPARE - plan[subscriber + S_FIXED]
