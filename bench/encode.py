@@ -80,8 +80,10 @@ def measure(kind: str, terms: int, rows: int, repeat: int) -> None:
         contenders[format] = lambda compiled=compiled: sum(  # type: ignore[misc]
             len(data) for data, _ in compiled.encode(machine.table, out, end, numbers)
         )
-        contenders[f"{format}, objects"] = lambda plain=plain: sum(  # type: ignore[misc]
-            len(utf8(plain.encode(made[start : start + 8192]))) for start in range(0, len(made), 8192)
+        contenders[f"{format}, objects"] = (
+            lambda plain=plain: sum(  # type: ignore[misc]
+                len(utf8(plain.encode(made[start : start + 8192]))) for start in range(0, len(made), 8192)
+            )
         )
     contenders["columns"] = lambda: len(column_encoder.flatten(out, end, numbers)) and 0
     contenders["arrow"] = lambda: sum(batch.num_rows for batch in column_encoder.arrow(machine.table, columns)) and 0
@@ -97,8 +99,15 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=500_000)
     options.add_argument("--repeat", type=int, default=5)
     arguments = options.parse_args()
-    print(f"{arguments.rows:,} rows, Python {platform.python_version()}, {os.cpu_count()} cores, output {OUT_INTS} ints")
-    for kind, terms in (("IRIs", 2_000), ("IRIs", 20_000), ("IRIs", 1_000_000), *((k, 20_000) for k in KINDS if k != "IRIs")):
+    print(
+        f"{arguments.rows:,} rows, Python {platform.python_version()}, {os.cpu_count()} cores, output {OUT_INTS} ints"
+    )
+    for kind, terms in (
+        ("IRIs", 2_000),
+        ("IRIs", 20_000),
+        ("IRIs", 1_000_000),
+        *((k, 20_000) for k in KINDS if k != "IRIs"),
+    ):
         measure(kind, terms, arguments.rows, arguments.repeat)
 
 

@@ -230,12 +230,17 @@ class Machine:
 
     def apply(self, messages: Ints, count: int) -> Iterator[list[Run]]:
         """Applies messages (op, s, p, o), and gives the rows they bring, whenever the output is full and at the end."""
+        for end in self.steps(messages, count):
+            yield self._runs(end)
+
+    def steps(self, messages: Ints, count: int) -> Iterator[int]:
+        """The same for whoever reads `out` as it is: gives where in it the runs end."""
         table, cursor = self._prepare(messages), self._cursor
         cursor[at.U_MESSAGE], cursor[at.U_MESSAGES] = 0, count
         while True:
             cursor[at.U_OUT] = 0
             status = kernel.step(table)
-            yield self._runs(int(cursor[at.U_OUT]))
+            yield int(cursor[at.U_OUT])
             if status == at.DONE:
                 return
 

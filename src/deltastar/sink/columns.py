@@ -20,6 +20,7 @@ from deltastar.layout import Ints, Longs
 from deltastar.rdf.terms import Term
 from deltastar.sink.compiled import unknown_target
 from deltastar.sink.encode import Variables, delta_columns
+from deltastar.sink.parquet import arrow_schema, pyarrow
 from deltastar.sink.subscribers import COLUMNS_ONLY, Plan, Subscribers, Subscription
 
 MOST_BYTES = (1 << 31) - 1
@@ -47,10 +48,16 @@ class ColumnEncoder:
     Without `variables` any query may subscribe, and there are deltas, but no table.
     """
 
-    def __init__(self, variables: Variables | None, widths: Mapping[int, int], with_time: bool = False) -> None:
+    def __init__(
+        self,
+        variables: Variables | None,
+        widths: Mapping[int, int],
+        with_time: bool = False,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
         self._subscribers = Subscribers(COLUMNS_ONLY, variables, widths)
         self._headings = None if variables is None else delta_columns(variables, with_time)
-        self._with_time = with_time
+        self._with_time, self._most_bytes = with_time, most_bytes
         self._sizes: Longs = np.zeros(2, np.int64)
 
     def add(self, subscription: Subscription) -> None:
@@ -86,33 +93,33 @@ class ColumnEncoder:
             rows = len(columns)
             ids: Ints = np.zeros(rows * len(self._subscribers.names), np.int32)
             plan = columns.plan
-            kernel.tabulate(
-                plan.records, plan.places, columns.subscribers, columns.ends, columns.ids, rows, ids
-            )
+            kernel.tabulate(plan.records, plan.places, columns.subscribers, columns.ends, columns.ids, rows, ids)
             yield from self._batches(table, columns, ids.reshape(-1, rows), 0, rows)
 
     def _batches(self, table: int, columns: Columns, ids: Ints, first: int, last: int) -> Iterator[Any]:
         """The rows from `first` to `last`, in two halves when a column has more text than Arrow can hold."""
-        import pyarrow
-
         parts = [np.ascontiguousarray(column[first:last]) for column in ids]
         sizes = [int(kernel.measure(table, part, len(part))) for part in parts]
-        if max(sizes, default=0) > MOST_BYTES:
+        if max(sizes, default=0) > self._most_bytes:
             middle = (first + last) // 2
             yield from self._batches(table, columns, ids, first, middle)
             yield from self._batches(table, columns, ids, middle, last)
             return
-        arrays = [
-            pyarrow.array([each.name for each in columns.plan.subscriptions], pyarrow.string()).take(
-                pyarrow.array(columns.subscribers[first:last])
-            ),
-            pyarrow.array(columns.seqs[first:last]),
-            pyarrow.array([REMOVED, ADDED]).take(pyarrow.array((columns.signs[first:last] > 0).astype(np.int8))),
-        ]
-        if self._with_time:
-            arrays.append(pyarrow.nulls(last - first, pyarrow.string()))
+        arrays = self._fixed_arrays(columns, first, last)
         arrays += [_strings(table, part, size) for part, size in zip(parts, sizes, strict=True)]
-        yield pyarrow.RecordBatch.from_arrays(arrays, names=self._headings)
+        yield pyarrow().RecordBatch.from_arrays(arrays, schema=arrow_schema(self._headings or []))
+
+    def _fixed_arrays(self, columns: Columns, first: int, last: int) -> list[Any]:
+        """Query, seq, op, and the time if there is that column."""
+        arrow = pyarrow()
+        queries = arrow.array([each.name for each in columns.plan.subscriptions], arrow.string())
+        is_added = (columns.signs[first:last] > 0).astype(np.int8)
+        arrays = [
+            queries.take(arrow.array(columns.subscribers[first:last])),
+            arrow.array(columns.seqs[first:last]),
+            arrow.array([REMOVED, ADDED]).take(arrow.array(is_added)),
+        ]
+        return [*arrays, arrow.nulls(last - first, arrow.string())] if self._with_time else arrays
 
 
 def deltas(columns: Columns, term: Callable[[int], Term]) -> Iterator[Delta]:
@@ -122,7 +129,9 @@ def deltas(columns: Columns, term: Callable[[int], Term]) -> Iterator[Delta]:
     positions = columns.plan.positions
     ends = columns.ends.tolist()
     terms = [*map(term, columns.ids.tolist())]
-    rows = zip(columns.subscribers.tolist(), columns.seqs.tolist(), columns.signs.tolist(), ends, ends[1:], strict=False)
+    rows = zip(
+        columns.subscribers.tolist(), columns.seqs.tolist(), columns.signs.tolist(), ends, ends[1:], strict=False
+    )
     for number, seq, sign, start, end in rows:
         binding = Binding(positions[number], tuple(terms[start:end]))
         yield Delta(names[number], seq, ADDED if sign > 0 else REMOVED, binding)
@@ -142,9 +151,8 @@ def _texts(table: int, ids: Ints, size: int) -> tuple[Ints, NDArray[np.uint8]]:
 
 def _strings(table: int, ids: Ints, size: int) -> Any:
     """An Arrow array of texts, null where the id is 0."""
-    import pyarrow
-
+    arrow = pyarrow()
     ends, data = _texts(table, ids, size)
     unbound = int(len(ids) - np.count_nonzero(ids))
-    valid = pyarrow.py_buffer(np.packbits(ids != 0, bitorder="little")) if unbound else None
-    return pyarrow.StringArray.from_buffers(len(ids), pyarrow.py_buffer(ends), pyarrow.py_buffer(data), valid, unbound)
+    valid = arrow.py_buffer(np.packbits(ids != 0, bitorder="little")) if unbound else None
+    return arrow.StringArray.from_buffers(len(ids), arrow.py_buffer(ends), arrow.py_buffer(data), valid, unbound)

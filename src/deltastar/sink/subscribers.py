@@ -1,8 +1,8 @@
-"""Who is told of a target's rows, as the arrays that the compiled encoder reads (see "The encoder's plan" in layout.py).
+"""Who is told of a target's rows, as arrays for the compiled encoder: see "The encoder's plan" in `layout.py`.
 
-A registered query subscribes to the target that its rows come from, with the columns and names that are its own; several
-queries may share a target. Everything that a line holds beside its seq and its terms is made here, once a query, by the
-functions that write whole lines elsewhere.
+A registered query subscribes to the target that its rows come from, with the columns and names that are its own;
+several queries may share a target. Everything that a line holds beside its seq and its terms is made here, once a
+query, by the functions that write whole lines elsewhere.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Line(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The arrays; and for each subscription, by its number, the place of its record, and the places of its variables."""
+    """The arrays; and for each subscription, by its number, where its record is, and its variables' positions."""
 
     records: Longs
     literals: NDArray[np.uint8]
@@ -103,11 +103,10 @@ class Subscribers:
 
     def _make(self) -> Plan:
         subscriptions = tuple(self._subscriptions.values())
-        targets = {target: 0 for target in (*self._widths, *(each.target for each in subscriptions))}
-        by_target: dict[int, list[int]] = {target: [] for target in targets}
+        by_target: dict[int, list[int]] = {target: [] for target in self._widths}
         for number, subscription in enumerate(subscriptions):
             by_target[subscription.target].append(number)
-        head = at.Q_FIRST + max(targets, default=-1) + 1
+        head = at.Q_FIRST + max(by_target, default=-1) + 1
         top = head + sum(at.G_FIRST + len(numbers) for numbers in by_target.values())
         literals = bytearray(bytes(at.NUMBER_BYTES) + at.LANGUAGE + at.DATATYPE)
         tail: list[int] = []
@@ -174,8 +173,8 @@ def _json_line(name: str, columns: Mapping[str, int]) -> _Line:
         iri, literal, blank = (f'{before}{type_}","value":"' for type_ in _JSON_TYPES)
         cells.append(_Cell(column, (iri, literal, blank)))
         gap = '"},'
-    middles = [f',"op":"{op}","binding":{{' for op in "+-"]
-    return _Line(f'{{"query":{json_text(name)},"seq":', *middles, cells, ('"}' if cells else "") + "}}\n")
+    added, removed = (f',"op":"{op}","binding":{{' for op in "+-")
+    return _Line(f'{{"query":{json_text(name)},"seq":', added, removed, cells, ('"}' if cells else "") + "}}\n")
 
 
 def _bytes_beside_terms(line: _Line) -> int:
@@ -191,4 +190,3 @@ def _literal(text: str, literals: bytearray) -> list[int]:
     if not literals.endswith(data):
         literals += data
     return [len(literals) - len(data), len(data)]
-
