@@ -96,7 +96,7 @@ class Machine:
     ) -> None:
         self.arena = Arena({name: (getattr(DTYPES, name), size) for name, size in _IN_ARENA.items()}, path)
         arrays = self.arena.arrays
-        self.terms = TermArrays(*[arrays[name] for name in TERM_FIELDS[:-1]], words=arrays["text"].view(np.int32))
+        self.terms = TermArrays._make([*(arrays[name] for name in TERM_FIELDS[:-1]), arrays["text"].view(np.int32)])
         if self.arena.is_new:
             terms.prepare(self.terms, secrets.randbits(64) if seed is None else seed, hash_bits)
         self.program = Program(self.acquire, self.release)
