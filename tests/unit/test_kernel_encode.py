@@ -322,7 +322,7 @@ def test_columns_hold_the_deltas(runs, base) -> None:
 
 
 @pytest.mark.parametrize("with_time", [False, True])
-@pytest.mark.parametrize("most_bytes", [1 << 31, 2000])
+@pytest.mark.parametrize("most_bytes", [1 << 31, 400])
 def test_arrow_batches_are_what_parquet_gets_from_deltas(
     machine: Machine, tmp_path, with_time: bool, most_bytes: int
 ) -> None:
@@ -331,7 +331,7 @@ def test_arrow_batches_are_what_parquet_gets_from_deltas(
     numbers = range(len(runs))
     columns = column_encoder(with_time=with_time, most_bytes=most_bytes)
     batches = list(columns.arrow(machine.table, columns.flatten(*output_of(machine, runs), np.array(numbers))))
-    assert (len(batches) > 1) == (most_bytes == 2000)
+    assert (len(batches) > 1) == (most_bytes == 400)
     wanted = list(deltas_of(SUBSCRIPTIONS, runs, numbers, 0))
     with open_sink(str(tmp_path / "columns"), "parquet", VARIABLES, with_time=with_time) as sink:
         for batch in batches:

@@ -7,6 +7,8 @@ A batch of runs becomes one entry for each row and query that is told of it: whi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,9 @@ from deltastar.sink.subscribers import COLUMNS_ONLY, Plan, Subscribers, Subscrip
 
 MOST_BYTES = (1 << 31) - 1
 """Bytes of text in one Arrow column."""
+
+
+_OPS = {1: ADDED, -1: REMOVED}
 
 
 class Columns(NamedTuple):
@@ -123,18 +128,18 @@ class ColumnEncoder:
 
 
 def deltas(columns: Columns, term: Callable[[int], Term]) -> Iterator[Delta]:
-    """The rows as deltas; `term` gives the term of an id, for as long as the ids are valid."""
-    subscriptions = columns.plan.subscriptions
-    names = [each.name for each in subscriptions]
-    positions = columns.plan.positions
-    ends = columns.ends.tolist()
-    terms = [*map(term, columns.ids.tolist())]
-    rows = zip(
-        columns.subscribers.tolist(), columns.seqs.tolist(), columns.signs.tolist(), ends, ends[1:], strict=False
-    )
-    for number, seq, sign, start, end in rows:
-        binding = Binding(positions[number], tuple(terms[start:end]))
-        yield Delta(names[number], seq, ADDED if sign > 0 else REMOVED, binding)
+    """The rows as deltas. `term` gives the term of an id; all are asked for at once.
+
+    A chain of iterators without a line of Python a row: a loop takes a third more time.
+    """
+    plan = columns.plan
+    numbers, ends = columns.subscribers.tolist(), columns.ends.tolist()
+    terms = tuple(map(term, columns.ids.tolist()))
+    rows = map(terms.__getitem__, map(slice, ends, ends[1:]))
+    bindings = map(Binding, map(plan.positions.__getitem__, numbers), rows)
+    names = map([each.name for each in plan.subscriptions].__getitem__, numbers)
+    ops = map(_OPS.__getitem__, columns.signs.tolist())
+    return map(partial(tuple.__new__, Delta), zip(names, columns.seqs.tolist(), ops, bindings, repeat(""), strict=False))
 
 
 def texts(table: int, ids: Ints) -> tuple[Ints, NDArray[np.uint8]]:
