@@ -37,7 +37,7 @@ class Columns(NamedTuple):
 
     plan: Plan
     subscribers: Ints
-    """Numbers in `plan.subscriptions`."""
+    """Numbers in `plan.names`."""
     seqs: Longs
     signs: NDArray[np.int8]
     ids: Ints
@@ -117,7 +117,7 @@ class ColumnEncoder:
     def _fixed_arrays(self, columns: Columns, first: int, last: int) -> list[Any]:
         """Query, seq, op, and the time if there is that column."""
         arrow = pyarrow()
-        queries = arrow.array([each.name for each in columns.plan.subscriptions], arrow.string())
+        queries = arrow.array(columns.plan.names, arrow.string())
         is_added = (columns.signs[first:last] > 0).astype(np.int8)
         arrays = [
             queries.take(arrow.array(columns.subscribers[first:last])),
@@ -137,9 +137,11 @@ def deltas(columns: Columns, term: Callable[[int], Term]) -> Iterator[Delta]:
     terms = tuple(map(term, columns.ids.tolist()))
     rows = map(terms.__getitem__, map(slice, ends, ends[1:]))
     bindings = map(Binding, map(plan.positions.__getitem__, numbers), rows)
-    names = map([each.name for each in plan.subscriptions].__getitem__, numbers)
+    names = map(plan.names.__getitem__, numbers)
     ops = map(_OPS.__getitem__, columns.signs.tolist())
-    return map(partial(tuple.__new__, Delta), zip(names, columns.seqs.tolist(), ops, bindings, repeat(""), strict=False))
+    return map(
+        partial(tuple.__new__, Delta), zip(names, columns.seqs.tolist(), ops, bindings, repeat(""), strict=False)
+    )
 
 
 def texts(table: int, ids: Ints) -> tuple[Ints, NDArray[np.uint8]]:

@@ -51,11 +51,11 @@ class _Line(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The arrays; and for each subscription, by its number, where its record is, and its variables' positions."""
+    """The arrays; and for each subscription, by its number: its name, its record's place, its variables' positions."""
 
     records: Longs
     literals: NDArray[np.uint8]
-    subscriptions: tuple[Subscription, ...]
+    names: tuple[str, ...]
     places: Longs
     positions: tuple[Mapping[str, int], ...]
 
@@ -102,16 +102,15 @@ class Subscribers:
         return self._plan
 
     def _make(self) -> Plan:
-        subscriptions = tuple(self._subscriptions.values())
         by_target: dict[int, list[int]] = {target: [] for target in self._widths}
-        for number, subscription in enumerate(subscriptions):
+        for number, subscription in enumerate(self._subscriptions.values()):
             by_target[subscription.target].append(number)
         head = at.Q_FIRST + max(by_target, default=-1) + 1
         top = head + sum(at.G_FIRST + len(numbers) for numbers in by_target.values())
         literals = bytearray(bytes(at.NUMBER_BYTES) + at.LANGUAGE + at.DATATYPE)
         tail: list[int] = []
         places = []
-        for number, subscription in enumerate(subscriptions):
+        for number, subscription in enumerate(self._subscriptions.values()):
             places.append(top + len(tail))
             tail += self._record(number, subscription, literals)
         records = [_FORMATS.get(self._format, at.JSON_FORMAT), head - at.Q_FIRST, *[0] * (head - at.Q_FIRST)]
@@ -122,9 +121,9 @@ class Subscribers:
         return Plan(
             np.array(records + tail, np.int64),
             np.frombuffer(literals, np.uint8),
-            subscriptions,
+            tuple(self._subscriptions),
             np.array(places, np.int64),
-            tuple(self._positions[each.name] for each in subscriptions),
+            tuple(self._positions.values()),
         )
 
     def _record(self, number: int, subscription: Subscription, literals: bytearray) -> list[int]:
