@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from deltastar import layout as at
-from deltastar.delivery import Block, Delivery
+from deltastar.delivery import Block, Delivery, Writer
 from deltastar.delta import Delta
 from deltastar.evaluation import Rules
 from deltastar.intake import NAMES, Intake, Reject
@@ -17,6 +17,7 @@ from deltastar.rdf.batch import Batch
 from deltastar.rdf.terms import Term, Triple
 from deltastar.rdf.update import DELETE, INSERT, Mark
 from deltastar.registration import Registration
+from deltastar.sink.encode import Variables
 from deltastar.statistics import Statistics
 from deltastar.transaction import Row, Transaction
 
@@ -72,7 +73,7 @@ class CompiledEvaluation:
     def remove(self, registration: Registration) -> None:
         """Takes a query out, with the triples that no other one can match."""
         answer = self._answers.pop(registration.name)
-        self._delivery.remove(registration, answer.compiled)
+        self._delivery.remove(registration.name)
         before = self.machine.triples
         self.machine.remove(answer.compiled)
         self._intake.has_dropped |= self.machine.triples < before
@@ -118,6 +119,10 @@ class CompiledEvaluation:
     def load_batch(self, batch: Batch, reject: Reject) -> Iterator[Block]:
         """Reads and adds a batch of rows of the initial graph."""
         return self._intake.load(batch, reject)
+
+    def writer(self, format: str, variables: Variables, with_time: bool = False) -> Writer:
+        """Writes blocks to a sink that was opened with these."""
+        return self._delivery.writer(format, variables, with_time)
 
     def count(self) -> None:
         """Brings the statistics up to date."""

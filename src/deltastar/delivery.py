@@ -1,144 +1,154 @@
-"""From the kernel's runs of rows to the deltas of queries.
+"""From the kernel's runs of rows to deltas: as objects, as lines of text, as columns.
 
-In: what a step has put out. Out: deltas of terms. Several queries may read one target, each with its own columns of its
-rows. A *block* is valid until the next one is asked for: it is a view of the output, and of ids that may be free later.
+In: what a step has put out. Several queries may read one target, each with its own columns of its rows. A *block* is
+valid until the next one is asked for: it is a view of the output, and of ids that may be free later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deltastar import layout as at
-from deltastar.delta import ADDED, REMOVED, Binding, Delta
+from deltastar.delta import Delta
 from deltastar.kernel import netting
 from deltastar.layout import Ints
 from deltastar.machine import Machine
 from deltastar.plan.program import Compiled
-from deltastar.rdf.terms import Term
 from deltastar.registration import Registration
+from deltastar.sink.base import DeltaSink
+from deltastar.sink.columns import ColumnEncoder, deltas
+from deltastar.sink.compiled import CompiledEncoder
+from deltastar.sink.encode import Variables
+from deltastar.sink.subscribers import Subscription
 
-_SIGNS = {1: ADDED, -1: REMOVED}
 
+class _Told(Protocol):
+    """An encoder: it is told who reads what."""
 
-class Reader(NamedTuple):
-    """A query that reads a target, and the places of its variables in the target's rows."""
-
-    registration: Registration
-    columns: tuple[int, ...]
+    def replace(self, subscriptions: Iterable[Subscription]) -> None: ...
 
 
 class Delivery:
-    """Who reads what. Invariant: `readers` holds the registered queries."""
+    """Who reads what. Invariant: `_readers` holds the registered queries."""
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self._readers: dict[int, list[tuple[Reader, Compiled]]] = {}
+        self.machine = machine
+        self._readers: dict[str, Subscription] = {}
         self._is_stale = True
-        self._by_target: dict[int, list[Reader]] = {}
         self._table: Ints = np.zeros(0, np.int32)
-        self._widths: Ints = np.zeros(0, np.int32)
+        self._width: Ints = np.zeros(0, np.int32)
+        self._widths: dict[int, int] = {}
+        self.objects = ColumnEncoder(None, self._widths)
+        self._encoders: list[_Told] = [self.objects]
 
     def add(self, registration: Registration, compiled: Compiled) -> None:
         """From now on a query reads its target."""
-        entry = (Reader(registration, compiled.columns), compiled)
-        self._readers.setdefault(compiled.target, []).append(entry)
+        variables = tuple(variable.name for variable in registration.bound)
+        self._readers[registration.name] = Subscription(registration.name, variables, compiled.target, compiled.columns)
         self._is_stale = True
 
-    def remove(self, registration: Registration, compiled: Compiled) -> None:
-        """The query reads no more."""
-        kept = [entry for entry in self._readers[compiled.target] if entry[0].registration is not registration]
-        self._readers[compiled.target] = kept
-        if not kept:
-            del self._readers[compiled.target]
+    def remove(self, name: str) -> None:
+        """A query reads no more."""
+        del self._readers[name]
         self._is_stale = True
+
+    def writer(self, format: str, variables: Variables, with_time: bool = False) -> Writer:
+        """Writes blocks to a sink that was opened with these."""
+        self._is_stale = True
+        if format == "parquet":
+            columns = ColumnEncoder(variables, self._widths, with_time)
+            self._encoders.append(columns)
+            return Writer(None, columns)
+        lines = CompiledEncoder(format, variables, self._widths, with_time)
+        self._encoders.append(lines)
+        return Writer(lines, None)
 
     def block(self, numbers: NDArray[np.int64], time: str = "") -> Block:
         """What the last step has put out; `numbers` holds each message's seq."""
-        machine = self._machine
+        machine = self.machine
         if self._is_stale:
             self._renew()
         out, end = machine.out, int(machine.cursor[at.U_OUT])
-        if machine.cursor[at.U_MIXED] and end:
+        if machine.cursor[at.U_MIXED]:
             out, end = self._netted(out, end)
         return Block(self, out, end, numbers, time)
 
-    def readers_of(self, target: int) -> list[Reader]:
-        """The queries that read a target."""
-        return self._by_target.get(target, [])
-
-    def width_of(self, target: int) -> int:
-        """How wide a target's rows are."""
-        return int(self._widths[target])
-
-    def term(self, id_: int) -> Term:
-        """The term with this id."""
-        return self._machine.term(id_)
-
     def _netted(self, out: Ints, end: int) -> tuple[Ints, int]:
-        groups = self._machine.groups
-        rows, length = netting.sizes(out, end, groups, self._table, self._widths)
+        groups = self.machine.groups
+        rows, length = netting.sizes(out, end, groups, self._table, self._width)
         slots: Ints = np.zeros(1 << (2 * int(rows)).bit_length(), np.int32)
         entries: Ints = np.zeros(max(int(rows), 1) * at.NET, np.int32)
         result: Ints = np.zeros(max(int(length), 1), np.int32)
-        return result, int(netting.net(out, end, groups, self._table, self._widths, slots, entries, result))
+        return result, int(netting.net(out, end, groups, self._table, self._width, slots, entries, result))
 
     def _renew(self) -> None:
         """Makes the tables anew: a target of its own for each reader, behind those of the program."""
-        program = self._machine.program
-        own = program.targets
-        self._by_target = {}
-        widths = dict(program.widths)
-        nobody = program.targets
-        table: list[int] = [nobody] * program.targets + [0]
-        for target, entries in self._readers.items():
+        program = self.machine.program
+        own = nobody = program.targets
+        table: list[int] = [nobody] * nobody + [0]
+        self._widths.clear()
+        self._widths.update(program.widths)
+        subscriptions: list[Subscription] = []
+        by_target: dict[int, list[Subscription]] = {}
+        for reader in self._readers.values():
+            by_target.setdefault(reader.target, []).append(reader)
+        for target, readers in by_target.items():
             table[target] = len(table)
-            table.append(len(entries))
-            self._by_target[target] = [reader for reader, _ in entries]
-            for reader, _ in entries:
-                table += [own, len(reader.columns), *reader.columns]
-                widths[own] = len(reader.columns)
-                self._by_target[own] = [Reader(reader.registration, tuple(range(len(reader.columns))))]
+            table.append(len(readers))
+            for reader in readers:
+                width = len(reader.columns)
+                table += [own, width, *reader.columns]
+                self._widths[own] = width
+                subscriptions += [reader, Subscription(reader.name, reader.variables, own, tuple(range(width)))]
                 own += 1
         self._table = np.array(table, np.int32)
-        self._widths = np.zeros(max(own, 1), np.int32)
-        for target, width in widths.items():
-            self._widths[target] = width
+        self._width = np.zeros(own + 1, np.int32)
+        for target, width in self._widths.items():
+            self._width[target] = width
+        for encoder in self._encoders:
+            encoder.replace(subscriptions)
         self._is_stale = False
+
+
+class Writer:
+    """Writes blocks to a sink, without making objects of their deltas."""
+
+    def __init__(self, lines: CompiledEncoder | None, columns: ColumnEncoder | None) -> None:
+        self._lines, self._columns = lines, columns
+
+    def write(self, block: Iterable[Delta], sink: DeltaSink) -> None:
+        """Deltas that carry a time, or were made otherwise, go one by one."""
+        if not isinstance(block, Block) or block.time:
+            sink.write(block)
+            return
+        table = block.delivery.machine.table
+        if self._lines is not None:
+            for data, count in self._lines.encode(table, block.out, block.end, block.numbers):
+                sink.write_encoded(data, count)
+        if self._columns is not None:
+            flat = self._columns.flatten(block.out, block.end, block.numbers)
+            for batch in self._columns.arrow(table, flat):
+                sink.write_columns(batch)
 
 
 class Block:
     """Rows that messages bring, in the order of the messages."""
 
     def __init__(self, delivery: Delivery, out: Ints, end: int, numbers: NDArray[np.int64], time: str) -> None:
-        self._delivery, self._numbers, self._time = delivery, numbers, time
+        self.delivery, self.numbers, self.time = delivery, numbers, time
         self.out, self.end = out, end
 
     @property
     def count(self) -> int:
         """How many deltas there are."""
-        delivery, position, count = self._delivery, 0, 0
-        while position < self.end:
-            target, rows = int(self.out[position]), int(self.out[position + at.O_ROWS])
-            count += rows * len(delivery.readers_of(target))
-            position += at.O_HEADER + rows * delivery.width_of(target)
-        return count
+        return self.delivery.objects.count(self.out, self.end)
 
     def __iter__(self) -> Iterator[Delta]:
         """The deltas."""
-        delivery, out, position = self._delivery, self.out, 0
-        time = self._time
-        while position < self.end:
-            target, message, sign, count = out[position : position + at.O_HEADER].tolist()
-            position += at.O_HEADER
-            width = delivery.width_of(target)
-            rows = out[position : position + count * width].reshape(count, width)
-            position += count * width
-            seq, op = int(self._numbers[message]), _SIGNS[sign]
-            for registration, columns in delivery.readers_of(target):
-                name, positions = registration.name, registration.positions
-                for row in rows[:, columns].tolist():
-                    yield Delta(name, seq, op, Binding(positions, tuple(map(delivery.term, row))), time)
+        delivery = self.delivery
+        flat = delivery.objects.flatten(self.out, self.end, self.numbers)
+        return deltas(flat, delivery.machine.term, self.time)

@@ -24,6 +24,8 @@ from deltastar.rdf.batch import Batch, Position
 from deltastar.rdf.terms import Triple
 from deltastar.rdf.update import Event, Malformed, Mark, Update
 from deltastar.registration import Registration
+from deltastar.sink.base import DeltaSink
+from deltastar.sink.encode import Variables
 from deltastar.statistics import Statistics
 from deltastar.transaction import Transaction
 
@@ -176,6 +178,12 @@ class Engine:
         if isinstance(evaluation, ReadsRows) and not batch.is_read:
             return evaluation.load_batch(batch, lambda malformed: self._reject(malformed, on_malformed))
         return (deltas for event in batch.events if (deltas := self._load(event, on_malformed)))
+
+    def writer(self, format: str, variables: Variables) -> Callable[[Iterable[Delta], DeltaSink], object]:
+        """Writes blocks to a sink that was opened with these."""
+        if isinstance(self._evaluation, ReadsRows):
+            return self._evaluation.writer(format, variables).write
+        return lambda block, sink: sink.write(block)
 
     def finish(self) -> list[Delta]:
         """The stream has ended: by transaction, one that is still open is discarded."""

@@ -16,6 +16,8 @@ from deltastar.rdf.batch import Batch
 from deltastar.rdf.terms import Triple, of_canonical
 from deltastar.rdf.update import INSERT, Malformed, Mark
 from deltastar.registration import Registration
+from deltastar.sink.base import DeltaSink
+from deltastar.sink.encode import Variables
 from deltastar.transaction import Row, Transaction
 
 
@@ -77,9 +79,19 @@ class Evaluation(Protocol):
         """Takes over what another evaluation had, for the same queries."""
 
 
+class WritesBlocks(Protocol):
+    """Brings blocks of deltas to a sink."""
+
+    def write(self, block: Iterable[Delta], sink: DeltaSink) -> None:
+        """Writes one."""
+
+
 @runtime_checkable
 class ReadsRows(Protocol):
     """An evaluation that reads rows itself, many at a time. It gives blocks of deltas, each valid until the next."""
+
+    def writer(self, format: str, variables: Variables, with_time: bool = False) -> WritesBlocks:
+        """Writes blocks to a sink that was opened with these."""
 
     def batch(self, batch: Batch, reject: Callable[[Malformed], None]) -> Iterator[Iterable[Delta]]:
         """Reads and applies a batch of rows."""

@@ -167,8 +167,6 @@ class Intake:
     def _steps(self, time: str = "", status: int | None = None) -> Iterator[Block]:
         """The blocks that come of the messages begun with; `status` is that of a step already made."""
         machine, cursor = self._machine, self._cursor
-        if status is None:
-            cursor[at.U_MIXED] = cursor[at.U_GROUP_END] = 0
         while True:
             if status is None:
                 cursor[at.U_OUT] = 0
@@ -180,6 +178,7 @@ class Intake:
             if status == at.NO_EFFECT:
                 self._refuse()
             if status == at.DONE:
+                cursor[at.U_MIXED] = cursor[at.U_GROUP_END] = 0
                 return
             status = None
 
@@ -187,7 +186,7 @@ class Intake:
         message = int(self._cursor[at.U_FAULT])
         op, *ids = self._machine.messages[message * at.MESSAGE : (message + 1) * at.MESSAGE].tolist()
         s, p, o = (self._machine.term(id_) for id_ in ids)
-        self._written = 0
+        self._written = self._cursor[at.U_MIXED] = self._cursor[at.U_GROUP_END] = 0
         raise no_effect(NAMES[op], (s, p, o), int(self._numbers[message]))
 
     def _abort(self, seq: int, time: str) -> Iterator[Block]:

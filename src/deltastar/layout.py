@@ -199,3 +199,37 @@ READER = 2
 
 # A row of a mixed group while it is netted: where in the output it is, its reader, and what it comes to.
 NET_AT, NET_READER, NET_SUM, NET_SLOT, NET = 0, 1, 2, 3, 4
+
+# The encoder's plan: who is told of a target's rows, and in what bytes. Record 0 is none.
+Q_FORMAT, Q_TARGETS, Q_FIRST = 0, 1, 2
+"""`Q_TARGETS`: one more than the highest target. From `Q_FIRST` on, the record of each target."""
+JSON_FORMAT, TSV_FORMAT, CSV_FORMAT = 0, 1, 2
+G_WIDTH, G_COUNT, G_FIRST = 0, 1, 2
+"""A target: the width of its rows, how many subscribers it has, and the record of each."""
+
+# A subscriber: its number, and literals: each a place in the literals, and a length.
+S_NUMBER, S_START, S_ADDED, S_REMOVED, S_TAIL, S_FIXED = 0, 1, 3, 5, 7, 9
+S_CELLS, S_COLUMNS, S_COLUMN, SUBSCRIBER = 10, 11, 12, 13
+"""`S_START` stands before the seq, `S_ADDED` or `S_REMOVED` behind it. `S_FIXED`: no row of it has more bytes than
+these and its terms' texts. Then `S_CELLS` cells follow; its `S_COLUMNS` variables are from `S_COLUMN` on, counted from
+the record."""
+CELL_COLUMN, CELL_IRI, CELL_LITERAL, CELL_BLANK, CELL = 0, 1, 3, 5, 7
+"""The column of the target's row, and the literal before the term, by what kind of term it is."""
+COLUMN_PLACE, COLUMN_VARIABLE, COLUMN = 0, 1, 2
+"""A projected variable: its column in the target's row, and its number among all queries' variables."""
+
+NUMBER_BYTES = 20
+"""The literals begin with room for a seq; then these follow."""
+LANGUAGE, DATATYPE = b'","xml:lang":"', b'","datatype":"'
+AT_LANGUAGE = NUMBER_BYTES
+AT_DATATYPE = AT_LANGUAGE + len(LANGUAGE)
+AT_LITERALS = AT_DATATYPE + len(DATATYPE)
+CELL_BYTES = 32
+"""More than JSON or CSV put around a term, its literal aside."""
+SPARE = 128
+"""Bytes that the literals, and an encoder's buffer, have beyond what is in them: copies go by whole vectors."""
+
+# Where the encoder stands between two calls.
+H_RUN, H_SUBSCRIBER, H_ROW, H_COUNT, H_STATUS, HERE = 0, 1, 2, 3, 4, 5
+"""The run, the subscriber, the row; how many rows went out in this call; and the status."""
+UNKNOWN_TARGET = -2

@@ -294,12 +294,17 @@ class Machine:
 
     def apply(self, messages: Ints, count: int) -> Iterator[list[Run]]:
         """Applies messages (op, s, p, o), and gives the rows they bring, whenever the output is full and at the end."""
+        for end in self.steps(messages, count):
+            yield self._runs(end)
+
+    def steps(self, messages: Ints, count: int) -> Iterator[int]:
+        """The same for whoever reads `out` as it is: gives where in it the runs end."""
         self.set_messages(messages)
         self.start(count)
         while True:
             self.cursor[at.U_OUT] = 0
             status = self.step()
-            yield self._runs(int(self.cursor[at.U_OUT]))
+            yield int(self.cursor[at.U_OUT])
             if status == at.DONE:
                 return
 

@@ -29,6 +29,7 @@ from deltastar.sink import (
     RejectSink,
     default_rejects_path,
     exists,
+    format_of,
     open_rejects,
     open_sink,
     write_answers,
@@ -73,6 +74,7 @@ class InlineRun:
         self._engine = Engine(granularity=options.granularity, strict=options.strict, evaluation=evaluation)
         for name, query in options.queries.items():
             self._engine.register(query, name)
+        self._write = self._engine.writer(format_of(options.deltas, options.format), self._variables)
         self._committed_at = time.monotonic()
         self._commit_cost_s = 0.0
 
@@ -105,6 +107,10 @@ class InlineRun:
             self._progress.note(f"{self._engine.statistics.malformed:,} rejected rows are in {rejects.path}")
         return code
 
+    @property
+    def _variables(self) -> dict[str, tuple[str, ...]]:
+        return {name: query.names for name, query in self._options.queries.items()}
+
     def _open_checkpoint(self) -> tuple[Checkpoint | None, Resumption | None]:
         options = self._options
         if options.checkpoint is None:
@@ -117,9 +123,8 @@ class InlineRun:
         return checkpoint, checkpoint.load()
 
     def _open_sink(self, resumption: Resumption | None) -> DeltaSink:
-        variables = {name: query.names for name, query in self._options.queries.items()}
         state = resumption.deltas if resumption else None
-        return open_sink(self._options.deltas, self._options.format, variables, state)
+        return open_sink(self._options.deltas, self._options.format, self._variables, state)
 
     def _open_rejects(self, resumption: Resumption | None) -> RejectSink:
         path = self._options.rejects or default_rejects_path(self._options.deltas)
@@ -129,7 +134,7 @@ class InlineRun:
         for batch in read_graph(initial):
             reject = _rejecter(rejects, batch.source)
             for block in self._engine.load_blocks(batch, reject):
-                sink.write(block)
+                self._write(block, sink)
                 if self._stop.is_asked:
                     return
             self._progress.tick(self._engine.statistics)
@@ -147,7 +152,7 @@ class InlineRun:
             for batch in self._stop.interruptible(stream):
                 reject = _rejecter(rejects, batch.source)
                 for block in engine.blocks(batch, reject):
-                    sink.write(block)
+                    self._write(block, sink)
                     if self._stop.is_asked:
                         break
                 if self._stop.is_asked:

@@ -370,6 +370,8 @@ def every_primitive(data, count, out):
         out[at, 2] = text.line_run(data, at)
         out[at, 3] = text.load(data, at)
         out[at, 4] = text.fold(text.load(data, at), text.load(data, at + 8))
+        out[at, 5] = text.quoted_run(data, at)
+        out[at, 6] = text.cell_run(data, at)
 
 
 def test_each_primitive_does_what_its_plain_form_does() -> None:
@@ -379,7 +381,7 @@ def test_each_primitive_does_what_its_plain_form_does() -> None:
     random_bytes, ascii_ = rng.integers(0, 256, 500, np.uint8), rng.integers(0x20, 0x7F, 2000, np.uint8)
     data = np.concatenate([random_bytes, ascii_, *each, ordinary])
     count = len(data) - text.VECTOR
-    out = np.zeros((count, 5), np.int64)
+    out = np.zeros((count, 7), np.int64)
     every_primitive(data, count, out)
     for at in range(count):
         assert out[at, 0] == text.plain_iri_run(data, at)
@@ -387,6 +389,8 @@ def test_each_primitive_does_what_its_plain_form_does() -> None:
         assert out[at, 2] == text.plain_line_run(data, at)
         assert out[at, 3] == text.plain_load(data, at)
         assert out[at, 4] == text.plain_fold(text.plain_load(data, at), text.plain_load(data, at + 8))
+        assert out[at, 5] == text.plain_quoted_run(data, at)
+        assert out[at, 6] == text.plain_cell_run(data, at)
 
 
 def test_hashes_are_the_same_with_and_without_the_compiler() -> None:

@@ -313,7 +313,7 @@ def test_texts_are_copied_in_bulk() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not IS_COMPILED, reason="this is such a run")
 @pytest.mark.parametrize("switch", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
-@pytest.mark.parametrize("module", ["test_kernel_terms.py", "test_kernel_scan.py"])
+@pytest.mark.parametrize("module", ["test_kernel_terms.py", "test_kernel_scan.py", "test_kernel_encode.py"])
 def test_all_again_without_the_compiler_and_with_bounds_checks(switch: str, module: str, tmp_path) -> None:
     environment = {**os.environ, switch: "1", "DELTASTAR_CACHE": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path)}
     here = os.path.dirname(__file__)

@@ -19,12 +19,12 @@ VECTOR = 64
 WORD = 8
 # Not plain numbers: numba would compile a function anew for each that it is given.
 ZERO = np.int64(0)
-IN_IRI, IN_STRING, IN_LINE, IN_LABEL, IN_SCHEME, IN_TAG = (np.int64(1 << bit) for bit in range(6))
+IN_IRI, IN_STRING, IN_LINE, IN_LABEL, IN_SCHEME, IN_TAG, IN_QUOTES, IN_CELL = (np.int64(1 << bit) for bit in range(8))
 _BITS = (1 << 64) - 1
 
 
 def _classes():
-    """For each byte: where it is an ordinary one. Bytes of 0x80 and more are none, but in a line."""
+    """For each byte: where it is an ordinary one. Bytes of 0x80 and more are none in IRIs and strings to be checked."""
     table = np.zeros(256, np.int64)
     alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     table[[byte for byte in range(0x21, 0x80) if byte not in b'"<>\\^`{|}']] |= IN_IRI
@@ -33,6 +33,8 @@ def _classes():
     table[list(alphabet + b"0123456789_-")] |= IN_LABEL
     table[list(alphabet + b"0123456789+.-")] |= IN_SCHEME
     table[list(alphabet[26:] + b"0123456789")] |= IN_TAG
+    table[[byte for byte in range(256) if byte not in b'"\\']] |= IN_QUOTES
+    table[[byte for byte in range(256) if byte not in b","]] |= IN_CELL
     return table.astype(np.uint8)
 
 
@@ -54,6 +56,16 @@ def plain_line_run(data, at):
     return _run(data, at, IN_LINE)
 
 
+def plain_quoted_run(data, at):
+    """The same for bytes that are neither a quote nor a backslash."""
+    return _run(data, at, IN_QUOTES)
+
+
+def plain_cell_run(data, at):
+    """The same for bytes that are no comma."""
+    return _run(data, at, IN_CELL)
+
+
 def plain_load(data, at):
     """The eight bytes from `at` on as a number."""
     assert 0 <= at <= len(data) - WORD
@@ -72,6 +84,11 @@ def plain_copy(target, place, source, start, length):
     assert 0 <= place <= len(target) - length
     assert 0 <= start <= len(source) - length
     target[place : place + length] = source[start : start + length]
+
+
+def plain_move(target, place, source, start):
+    """Copies 64 bytes between arrays that do not overlap."""
+    plain_copy(target, place, source, start, VECTOR)
 
 
 def plain_prefetch(array, index):
@@ -156,6 +173,14 @@ def _line_stops(bytes_):
     return bytes_.any_of(bytes_.compare("==", ord("\n")), bytes_.compare("==", ord("\r")))
 
 
+def _quoted_stops(bytes_):
+    return bytes_.any_of(bytes_.compare("==", ord('"')), bytes_.compare("==", ord("\\")))
+
+
+def _cell_stops(bytes_):
+    return bytes_.compare("==", ord(","))
+
+
 @intrinsic
 def machine_load(typing_context, data, at):
     def generate(context, builder, signature, arguments):
@@ -188,6 +213,19 @@ def machine_copy(typing_context, target, place, source, start, length):
 
 
 @intrinsic
+def machine_move(typing_context, target, place, source, start):
+    def generate(context, builder, signature, arguments):
+        vector = ir.VectorType(ir.IntType(8), VECTOR).as_pointer()
+        to = _pointer(context, builder, signature.args[0], arguments[0], arguments[1])
+        from_ = _pointer(context, builder, signature.args[2], arguments[2], arguments[3])
+        value = builder.load(builder.bitcast(from_, vector), align=1)
+        builder.store(value, builder.bitcast(to, vector), align=1)
+        return context.get_dummy_value()
+
+    return types.none(target, types.int64, source, types.int64), generate
+
+
+@intrinsic
 def machine_prefetch(typing_context, array, index):
     def generate(context, builder, signature, arguments):
         number = ir.IntType(32)
@@ -204,9 +242,12 @@ def machine_prefetch(typing_context, array, index):
 iri_run = _run_of(_iri_stops) if IS_COMPILED else plain_iri_run
 string_run = _run_of(_string_stops) if IS_COMPILED else plain_string_run
 line_run = _run_of(_line_stops) if IS_COMPILED else plain_line_run
+quoted_run = _run_of(_quoted_stops) if IS_COMPILED else plain_quoted_run
+cell_run = _run_of(_cell_stops) if IS_COMPILED else plain_cell_run
 load = machine_load if IS_COMPILED else plain_load
 fold = machine_fold if IS_COMPILED else plain_fold
 copy = machine_copy if IS_COMPILED else plain_copy
+move = machine_move if IS_COMPILED else plain_move
 prefetch = machine_prefetch if IS_COMPILED else plain_prefetch
 
 

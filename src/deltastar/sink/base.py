@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from deltastar.delta import Delta
-from deltastar.errors import CheckpointError, SourceError, UsageError
+from deltastar.errors import CheckpointError, InvariantError, SourceError, UsageError
 
 SinkState = dict[str, Any]
 """How far a committed output reaches: a small dictionary that JSON can hold."""
@@ -49,6 +49,21 @@ class DeltaSink(ABC):
                 return count
             self._drain()
 
+    def write_encoded(self, data: bytes | memoryview, count: int) -> int:
+        """Takes whole lines, in the format of this sink and in `seq` order; returns how many, as it was told.
+
+        What was written before comes before them. The data may change after the call.
+        """
+        self._drain()
+        self._put_encoded(data)
+        return count
+
+    def write_columns(self, batch: Any) -> int:
+        """Takes an Arrow record batch with the columns of this sink, in `seq` order; returns how many rows it has."""
+        self._drain()
+        self._put_columns(batch)
+        return int(batch.num_rows)
+
     def flush(self) -> None:
         """Makes everything written so far visible to a reader."""
         self._drain()
@@ -64,6 +79,14 @@ class DeltaSink(ABC):
     @abstractmethod
     def _put(self, batch: list[Delta]) -> None:
         """Encodes a batch towards the output."""
+
+    def _put_encoded(self, data: bytes | memoryview) -> None:
+        """Puts lines towards the output."""
+        raise InvariantError(f"{type(self).__name__} takes no lines")
+
+    def _put_columns(self, batch: Any) -> None:
+        """Puts a record batch towards the output."""
+        raise InvariantError(f"{type(self).__name__} takes no columns")
 
     @abstractmethod
     def _push(self) -> None:

@@ -171,10 +171,10 @@ class Csv(_Columns):
 
     @property
     def header(self) -> str:
-        return _csv_text([self.columns])
+        return csv_text([self.columns])
 
     def encode(self, deltas: Iterable[Delta]) -> str:
-        return _csv_text(self.rows(deltas))
+        return csv_text(self.rows(deltas))
 
 
 class Tsv(_Columns):
@@ -189,15 +189,15 @@ class Tsv(_Columns):
     def encode(self, deltas: Iterable[Delta]) -> str:
         lines = []
         for row in self.rows(deltas):
-            row[0] = row[0].translate(_TSV_ESCAPES)
+            row[0] = row[0].translate(TSV_ESCAPES)
             lines.append("\t".join(row) + "\n")
         return "".join(lines)
 
 
-_TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+TSV_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def _csv_text(rows: Iterable[Iterable[object]]) -> str:
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
     buffer = io.StringIO(newline="")
     csv.writer(buffer).writerows(rows)
     return buffer.getvalue()

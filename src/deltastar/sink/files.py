@@ -132,6 +132,9 @@ class FileSink(DeltaSink):
     def _put(self, batch: list[Delta]) -> None:
         self._file.append(utf8(self._encoder.encode(batch)))
 
+    def _put_encoded(self, data: bytes | memoryview) -> None:
+        self._file.append(bytes(data))
+
     def _push(self) -> None:
         self._file.flush()
 
@@ -168,9 +171,12 @@ class PartsSink(DeltaSink):
         return {"output": "parts", "format": encoder.format, "columns": encoder.columns}
 
     def _put(self, batch: list[Delta]) -> None:
-        if self._sink.length >= self._part_bytes:
-            self._next_part()
+        self._make_room()
         self._sink.write(batch)
+
+    def _put_encoded(self, data: bytes | memoryview) -> None:
+        self._make_room()
+        self._sink.write_encoded(data, 0)
 
     def _push(self) -> None:
         self._sink.flush()
@@ -185,11 +191,13 @@ class PartsSink(DeltaSink):
         finally:
             self._sink.close()
 
-    def _next_part(self) -> None:
-        self._sink.commit()
-        self._sink.close()
-        self._part += 1
-        self._sink = FileSink(self._part_path(), self._encoder)
+    def _make_room(self) -> None:
+        """Begins the next part when this one is large enough."""
+        if self._sink.length >= self._part_bytes:
+            self._sink.commit()
+            self._sink.close()
+            self._part += 1
+            self._sink = FileSink(self._part_path(), self._encoder)
 
     def _part_path(self) -> str:
         return os.path.join(self._directory, part_name(self._part, self._encoder.format))
@@ -201,13 +209,16 @@ class StdoutSink(DeltaSink):
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self._encoder = encoder
-        self._print(encoder.header)
+        self._print(utf8(encoder.header))
 
     def _put(self, batch: list[Delta]) -> None:
-        self._print(self._encoder.encode(batch))
+        self._print(utf8(self._encoder.encode(batch)))
+
+    def _put_encoded(self, data: bytes | memoryview) -> None:
+        self._print(data)
 
     def _push(self) -> None:
-        self._print("", flush=True)
+        self._print(b"", flush=True)
 
     def commit(self) -> SinkState:
         raise UsageError("standard output cannot be resumed; write the deltas to a file or a directory")
@@ -215,13 +226,13 @@ class StdoutSink(DeltaSink):
     def close(self) -> None:
         self.flush()
 
-    def _print(self, text: str, flush: bool = False) -> None:
+    def _print(self, data: bytes | memoryview, flush: bool = False) -> None:
         if sys.stdout is None:
             raise UsageError("standard output is closed; name a file with --deltas")
         output = sys.stdout.buffer
         try:
             with doing("write standard output"):
-                output.write(utf8(text))
+                output.write(data)
                 if flush:
                     output.flush()
         except OSError:

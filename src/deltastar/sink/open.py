@@ -29,7 +29,7 @@ def open_sink(
     was written after it is cut off. `with_time` adds the column `time` to CSV, TSV and Parquet; JSON Lines carry the
     time of every delta that has one.
     """
-    format = _format(dest, format)
+    format = format_of(dest, format)
     if dest == STDOUT:
         if resume is not None:
             raise UsageError("standard output cannot be resumed; write the deltas to a file or a directory")
@@ -56,7 +56,7 @@ def exists(dest: str) -> bool:
     return os.path.isfile(dest) and os.path.getsize(dest) > 0
 
 
-def _format(dest: str, format: str | None) -> str:
+def format_of(dest: str, format: str | None) -> str:
     """The format asked for, or the one that the extension names, or JSON Lines."""
     if not dest:
         raise UsageError("the destination of the deltas is empty; give -, FILE or DIR/")

@@ -31,6 +31,15 @@ def pyarrow() -> Any:
     return pyarrow
 
 
+def arrow_schema(columns: list[str]) -> Any:
+    """The types of a table's columns. Variables may be null, and times."""
+    arrow = pyarrow()
+    return arrow.schema(
+        arrow.field(name, arrow.int64() if name == "seq" else arrow.string(), nullable=name not in FIXED_COLUMNS)
+        for name in columns
+    )
+
+
 class ParquetSink(DeltaSink):
     """Columns query, seq, op, then one for each variable, null where it is not bound."""
 
@@ -51,8 +60,9 @@ class ParquetSink(DeltaSink):
         self._part = 0 if resume is None else int(resume["part"])
         self._check_parts()
         prepare_directory(directory, first_dropped_part=self._part)
-        self._schema = self._make_schema()
-        self._columns: list[list[Any]] = [[] for _ in self._schema]
+        self._schema = arrow_schema(self._kind["columns"])
+        self._batches: list[Any] = []
+        self._rows_gathered = 0
         self._writer: Any = None
         self._rows_in_part = 0
         self._is_closed = False
@@ -68,15 +78,18 @@ class ParquetSink(DeltaSink):
             values.append([row.time or None for row in batch])
         bindings = [fitting(self._variables, row.query, row.binding) for row in batch]
         values += [[binding.get(name) for binding in bindings] for name in self._names]
-        for column, more in zip(self._columns, values, strict=True):
-            column += more
-        if len(self._columns[0]) >= ROW_GROUP:
+        self._put_columns(self._arrow.record_batch(values, schema=self._schema))
+
+    def _put_columns(self, batch: Any) -> None:
+        self._batches.append(batch)
+        self._rows_gathered += batch.num_rows
+        if self._rows_gathered >= ROW_GROUP:
             self._write_row_group()
         if self._rows_in_part >= self._part_rows:
             self._finish_part()
 
     def _push(self) -> None:
-        if self._columns[0]:
+        if self._rows_gathered:
             self._write_row_group()
         if self._writer is not None:
             self._finish_part()
@@ -111,13 +124,6 @@ class ParquetSink(DeltaSink):
     def _temporary_path(self) -> str:
         return os.path.join(self._directory, f".{part_name(self._part, 'parquet')}.tmp")
 
-    def _make_schema(self) -> Any:
-        arrow = self._arrow
-        return arrow.schema(
-            arrow.field(name, arrow.int64() if name == "seq" else arrow.string(), nullable=name not in FIXED_COLUMNS)
-            for name in self._kind["columns"]
-        )
-
     def _open_part(self) -> None:
         with doing(f"write {self._temporary_path()}"):
             self._writer = self._arrow.parquet.ParquetWriter(self._temporary_path(), self._schema)
@@ -126,9 +132,9 @@ class ParquetSink(DeltaSink):
         if self._writer is None:
             self._open_part()
         with doing(f"write {self._temporary_path()}"):
-            self._writer.write_table(self._arrow.table(self._columns, schema=self._schema))
-        self._rows_in_part += len(self._columns[0])
-        self._columns = [[] for _ in self._schema]
+            self._writer.write_table(self._arrow.Table.from_batches(self._batches, self._schema))
+        self._rows_in_part += self._rows_gathered
+        self._batches, self._rows_gathered = [], 0
 
     def _finish_part(self) -> None:
         temporary = self._temporary_path()
