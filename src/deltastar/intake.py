@@ -91,10 +91,15 @@ class Intake:
         return messages[self._cursor[at.U_GROUP] + 1 : self._written]
 
     def discard(self) -> None:
-        """The open transaction is over; by transaction, its messages go."""
+        """The open transaction is over. By transaction, its messages go; by message, they stand."""
         self._cursor[at.U_IS_OPEN] = 0
         if self._rules.by_transaction:
             self._written = int(self._cursor[at.U_GROUP])
+            return
+        machine = self._machine
+        machine.arena.arrays["counters"][at.C_IN_TRANSACTION] = 0
+        if not self._cursor[at.U_IS_LOGGED]:
+            journal.clear_log(machine.table)
 
     def flush(self, time: str = "") -> Iterator[Block]:
         """Applies the messages that are there, up to the group of an open transaction."""
@@ -204,7 +209,6 @@ class Intake:
         self._numbers[:count] = seq
         machine.start(count)
         yield from self._steps(time)
-        counters[at.C_IN_TRANSACTION] = 0
         journal.close_undo(machine.table, first)
         self.discard()
 

@@ -95,6 +95,7 @@ class Machine:
         stage_ints: int = _STAGE_INTS,
         seed: int | None = None,
         hash_bits: int = HASH_BITS,
+        messages: int = _MESSAGES,
     ) -> None:
         self.arena = Arena({name: (getattr(DTYPES, name), size) for name, size in _IN_ARENA.items()}, path)
         arrays = self.arena.arrays
@@ -106,7 +107,7 @@ class Machine:
         self._incoming: NDArray[np.uint8] = np.zeros(1 << 12, np.uint8)
         self.out: Ints = np.zeros(out_ints, np.int32)
         self._stage: Ints = np.zeros(stage_ints, np.int32)
-        self.messages: Ints = np.zeros(_MESSAGES * at.MESSAGE, np.int32)
+        self.messages: Ints = np.zeros(messages * at.MESSAGE, np.int32)
         self.cursor: NDArray[np.int64] = np.zeros(at.CURSOR, np.int64)
         self.predicates = _predicate_arrays(1 << 10, 1 << 16)
         self._users_of_predicate: Counter[int] = Counter()
