@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compiles the kernel once, before workers start, so that no test waits for it or sees it mentioned."""
+    if not hasattr(session.config, "workerinput"):
+        subprocess.run([sys.executable, "-m", "deltastar", "warm"], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="session")

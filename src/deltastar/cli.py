@@ -88,6 +88,18 @@ def _verify(options: argparse.Namespace) -> int:
     return verify(options)
 
 
+def _bench(options: argparse.Namespace) -> int:
+    from deltastar.commands import bench
+
+    return bench(options)
+
+
+def _warm(options: argparse.Namespace) -> int:
+    from deltastar.commands import warm
+
+    return warm(options)
+
+
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, and where help is."""
 
@@ -109,6 +121,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_explain(commands)
     _add_answers(commands)
     _add_verify(commands)
+    _add_bench(commands)
+    _add_command(commands, "warm", _warm, "compile the kernel ahead of the first run", "deltastar warm")
     return parser
 
 
@@ -233,6 +247,21 @@ def _add_verify(commands: argparse._SubParsersAction[Any]) -> None:
     )
     _add_queries_and_updates(parser)
     _add_progress(parser)
+
+
+def _add_bench(commands: argparse._SubParsersAction[Any]) -> None:
+    parser = _add_command(
+        commands,
+        "bench",
+        _bench,
+        "measure where the time goes: a stream through the kernel in this process, stage by stage",
+        "deltastar bench ring.rq --updates transfers.rdfp --repeat 5",
+    )
+    _add_queries_and_updates(parser)
+    parser.add_argument(
+        "--repeat", type=_positive, default=3, metavar="N", help="the best of so many runs (default: 3)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _add_progress(parser: argparse.ArgumentParser) -> None:

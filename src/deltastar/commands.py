@@ -96,6 +96,41 @@ def verify(options: argparse.Namespace) -> int:
     return REJECTED if malformed else OK
 
 
+def bench(options: argparse.Namespace) -> int:
+    """`deltastar bench`."""
+    import json
+
+    from deltastar.bench import bench as measure
+
+    queries = read_queries(options.queries)
+    if options.updates == "-":
+        raise UsageError("a measured stream is read several times; standard input cannot be")
+    malformed: set[tuple[str, int]] = set()
+    report = measure(
+        queries,
+        options.updates,
+        options.initial,
+        options.input_format,
+        options.granularity,
+        options.repeat,
+        lambda row: malformed.add((row.source, row.line)),
+    )
+    _print(json.dumps(report.to_json()) + "\n" if options.json else report.to_text())
+    if malformed:
+        Progress().note(f"{len(malformed):,} malformed rows were passed over")
+    return REJECTED if malformed else OK
+
+
+def warm(options: argparse.Namespace) -> int:
+    """`deltastar warm`."""
+    from deltastar.warm import warm as compile_all
+
+    progress = Progress()
+    for note in compile_all():
+        progress.note(note)
+    return OK
+
+
 def read_queries(specs: Sequence[str]) -> dict[str, Query]:
     """The queries of the command line by name; two of one name are an error."""
     queries: dict[str, Query] = {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -123,6 +124,10 @@ class CompiledEvaluation:
     def writer(self, format: str, variables: Variables, with_time: bool = False) -> Writer:
         """Writes blocks to a sink that was opened with these."""
         return self._delivery.writer(format, variables, with_time)
+
+    def watch(self, timed: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Has the stages of reading and evaluating timed: see `Intake.watch`."""
+        self._intake.watch(timed)
 
     def count(self) -> None:
         """Brings the statistics up to date."""

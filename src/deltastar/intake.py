@@ -9,6 +9,7 @@ not in the group of an open transaction; those are at the front of the messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from deltastar.statistics import Statistics
 from deltastar.transaction import Row
 
 Reject = Callable[[Malformed], None]
+_Stage = Callable[..., Any]
 _SYNTAXES = {Syntax.PATCH: scanned.PATCH, Syntax.NTRIPLES: scanned.NTRIPLES, Syntax.NQUADS: scanned.NQUADS}
 _KINDS = {Mark.BEGIN: scanned.BEGIN, Mark.COMMIT: scanned.COMMIT}
 _MARKS = {scanned.BEGIN: Mark.BEGIN, scanned.COMMIT: Mark.COMMIT, scanned.ABORT: Mark.ABORT}
@@ -48,7 +50,17 @@ class Intake:
         self._scan: NDArray[np.int64] = np.zeros(scanned.CURSOR, np.int64)
         self._data: NDArray[np.uint8] = np.zeros(1 << 18, np.uint8)
         self._cursor = machine.cursor
+        self._scan_rows: _Stage = scan.scan_rows
+        self._find_rows: _Stage = terms.find_rows
+        self._admit_rows: _Stage = admit.admit_rows
+        self._step: _Stage = machine.step
         self._cursor[at.U_BY_TRANSACTION], self._cursor[at.U_IS_STRICT] = rules.by_transaction, rules.is_strict
+
+    def watch(self, timed: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Has the stages timed by whoever asks: `timed(stage, function)` gives the function with a clock around it."""
+        self._scan_rows = timed("parse", self._scan_rows)
+        self._find_rows, self._admit_rows = timed("encode", self._find_rows), timed("encode", self._admit_rows)
+        self._step = timed("evaluate", self._step)
 
     # Single rows and marks -------------------------------------------------------------------------------------------
 
@@ -164,18 +176,17 @@ class Intake:
         """Room for so many messages."""
         have = len(self._numbers)
         if messages > have:
-            more = max(messages, 2 * have) - have
+            self._machine.set_messages_room(messages)
+            more = len(self._machine.messages) // at.MESSAGE - have
             self._numbers = np.concatenate([self._numbers, np.zeros(more, np.int64)])
-            longer = np.concatenate([self._machine.messages, np.zeros(more * at.MESSAGE, np.int32)])
-            self._machine.set_messages(longer)
 
     def _steps(self, time: str = "", status: int | None = None) -> Iterator[Block]:
         """The blocks that come of the messages begun with; `status` is that of a step already made."""
-        machine, cursor = self._machine, self._cursor
+        cursor = self._cursor
         while True:
             if status is None:
                 cursor[at.U_OUT] = 0
-                status = machine.step()
+                status = self._step()
             if cursor[at.U_OUT]:
                 block = self._delivery.block(self._numbers, time)
                 self._statistics.deltas += block.count
@@ -243,8 +254,8 @@ class Intake:
             base, line = self._statistics.messages, int(cursor[scanned.S_LINES])
             cursor[scanned.S_MESSAGES] = 0
             syntax = _SYNTAXES[batch.syntax]
-            count = scan.scan_rows(data, length, syntax, machine.terms.keys, machine.predicates, cursor, rows)
-            terms.find_rows(machine.terms, data, rows, count)
+            count = self._scan_rows(data, length, syntax, machine.terms.keys, machine.predicates, cursor, rows)
+            self._find_rows(machine.terms, data, rows, count)
             yield from self._admit(batch, data, count, base, line, reject, stride)
             messages = int(cursor[scanned.S_MESSAGES])
             self.has_dropped |= count < messages
@@ -259,7 +270,7 @@ class Intake:
         """Makes messages of the scanner's rows, and applies them when there is no more room."""
         rows, first = self._rows, 0
         while True:
-            written, first, why = admit.admit_rows(
+            written, first, why = self._admit_rows(
                 self._machine.table, data, rows, first, count, self._written, base, stride, self._numbers
             )
             self._written = written

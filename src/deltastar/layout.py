@@ -81,6 +81,8 @@ C_LOG_COUNT = 16
 C_IN_TRANSACTION = 17
 C_TRANSACTION_LOG = 18
 """How many changes are in the log; whether a transaction is open, and how many were there when it was opened."""
+C_BATCH_LOG, C_BATCH_IN_TRANSACTION, C_BATCH_TRANSACTION_LOG = 19, 20, 21
+"""The same three when the batch that can be taken back began."""
 C_FREE = 32
 """The first of the heap's free lists, one a class."""
 COUNTERS = 128

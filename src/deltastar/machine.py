@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deltastar import layout as at
-from deltastar.arena import Arena
+from deltastar.arena import H_DIRTY, H_VERSION, Arena
 from deltastar.errors import SourceError
-from deltastar.kernel import admit, scan, terms
+from deltastar.kernel import admit, journal, scan, terms
 from deltastar.kernel import step as kernel
 from deltastar.kernel.state import DTYPES, TERM_FIELDS, State, Table
 from deltastar.layout import Ints
@@ -36,9 +36,11 @@ from deltastar.scan_layout import (
     P_ANY,
     P_SETTINGS,
     SLOTS_PER_ENTRY,
+    T_BUCKETS,
     T_COUNT,
     T_COUNTERS,
     T_PENDING,
+    T_TOP,
     TERM,
     TERM_CAPACITY,
     TERM_TOO_LONG,
@@ -315,6 +317,52 @@ class Machine:
             self.messages = messages
             self._made_for = ()
 
+    # Batches that can be taken back -----------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The last batch that was committed."""
+        return int(self.arena.header[H_VERSION])
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether a batch is under way, or was when its process died."""
+        return bool(self.arena.header[H_DIRTY])
+
+    def begin_batch(self) -> None:
+        """What is applied from here on can be taken back, until the next batch begins."""
+        self.arena.header[H_DIRTY] = 1
+        journal.open_batch(self.table)
+        self.cursor[at.U_IS_LOGGED] = 1
+
+    def commit_batch(self, version: int) -> None:
+        """The batch is applied: this is the state's version now."""
+        self.arena.header[H_VERSION] = version
+        self.arena.header[H_DIRTY] = 0
+
+    def undo_batch(self) -> None:
+        """Goes back to where the last batch began. The answers are what they were; nobody is told."""
+        self.arena.header[H_DIRTY] = 1
+        counters = self.arena.arrays["counters"]
+        first = int(counters[at.C_BATCH_LOG])
+        self.set_messages_room(int(counters[at.C_LOG_COUNT]) - first + 1)
+        self.start(int(journal.write_undo(self.table, first)))
+        status = -1
+        while status != at.DONE:
+            self.cursor[at.U_OUT] = 0
+            status = self.step()
+        self.cursor[at.U_MIXED] = self.cursor[at.U_GROUP_END] = self.cursor[at.U_OUT] = 0
+        journal.close_undo_of_batch(self.table)
+        self.arena.header[H_VERSION] -= np.uint64(1)
+        self.arena.header[H_DIRTY] = 0
+
+    def set_messages_room(self, messages: int) -> None:
+        """Room for so many messages; those that are there stay."""
+        if messages * at.MESSAGE > len(self.messages):
+            longer: Ints = np.zeros(max(messages * at.MESSAGE, 2 * len(self.messages)), np.int32)
+            longer[: len(self.messages)] = self.messages
+            self.set_messages(longer)
+
     def _runs(self, end: int) -> list[Run]:
         out, position, widths = self.out, 0, self.program.widths
         runs = []
@@ -334,6 +382,17 @@ class Machine:
     def triples(self) -> int:
         """How many triples are retained."""
         return int(self.arena.arrays["counters"][at.C_TRIPLES])
+
+    @property
+    def arena_bytes(self) -> int:
+        """What the arena's structures have taken at most so far, the terms' texts aside."""
+        counters, terms = self.arena.arrays["counters"], self.terms.counters
+        units, top = int(counters[at.C_HEAP_TOP]), int(terms[T_TOP]) + 1
+        has_flags = bool(self.arena.arrays["flags"][:top].any())
+        per_term = TERM * 4 + (at.NODE * 4 if units else 0) + (8 if has_flags else 0)
+        buckets = int(terms[T_BUCKETS]) + int(counters[at.C_EDGE_BUCKETS]) + int(counters[at.C_ROW_BUCKETS])
+        hubs, edges = int(counters[at.C_HUB_BUCKETS]), int(counters[at.C_EDGE_TOP])
+        return units * at.UNIT * 4 + top * per_term + buckets * 4 + hubs * at.BUCKET * 4 + edges * at.EDGE * 4
 
     def size(self, compiled: Compiled) -> int:
         """How many rows a query has."""

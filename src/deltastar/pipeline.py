@@ -71,6 +71,10 @@ class InlineRun:
         self._progress = progress
         self._stop = _Stop()
         evaluation = "paper" if options.engine == "paper" else "kernel"
+        if evaluation == "kernel":
+            from deltastar.warm import compile_once
+
+            compile_once(progress.note)
         self._engine = Engine(granularity=options.granularity, strict=options.strict, evaluation=evaluation)
         for name, query in options.queries.items():
             self._engine.register(query, name)

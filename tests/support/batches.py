@@ -23,7 +23,7 @@ from tests.support.judge import Difference, compare_answers
 
 
 def cramped(random: Random, granularity: str) -> Engine:
-    """An engine whose buffers are so small that everything has to be stopped and continued, and whose hashes collide."""
+    """An engine whose buffers are so small that everything has to be stopped and continued; its hashes collide."""
     machine = Machine(
         out_ints=random.choice((16, 24, 100)),
         stage_ints=random.choice((16, 40)),

@@ -50,6 +50,19 @@ def _cache_root() -> Path:
     return Path(tempfile.mkdtemp(prefix="deltastar-"))
 
 
+def is_cold() -> bool:
+    """Whether the kernel has to be compiled yet, at least in part."""
+    return IS_COMPILED and not (CACHE / _WARM).exists()
+
+
+def say_warm() -> None:
+    """Everything is compiled: the next process need not say that it waits for that."""
+    with suppress(OSError):
+        CACHE.mkdir(parents=True, exist_ok=True)
+        (CACHE / _WARM).touch()
+
+
+_WARM = "complete"
 CACHE = _cache_root() / f"kernel-{_digest()}"
 os.environ.setdefault("NUMBA_CACHE_DIR", str(CACHE))
 

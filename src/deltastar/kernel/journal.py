@@ -16,6 +16,9 @@ from deltastar.kernel.jit import kernel
 from deltastar.kernel.relations import is_in, match, release, retain
 from deltastar.kernel.state import attach
 from deltastar.layout import (
+    C_BATCH_IN_TRANSACTION,
+    C_BATCH_LOG,
+    C_BATCH_TRANSACTION_LOG,
     C_IN_TRANSACTION,
     C_LOG_COUNT,
     C_TRANSACTION_LOG,
@@ -91,6 +94,35 @@ def clear_log(address):
 
 
 @kernel
+def open_batch(address):
+    """From here on changes can be taken back as a whole; of those before only an open transaction's are remembered."""
+    st = attach(address)
+    counters = st.counters
+    first = counters[C_TRANSACTION_LOG] if counters[C_IN_TRANSACTION] != 0 else counters[C_LOG_COUNT]
+    for entry in range(first):
+        for place in range(M_S, M_O + 1):
+            release(st, int(st.log[entry * MESSAGE + place]))
+    kept = (counters[C_LOG_COUNT] - first) * MESSAGE
+    for index in range(kept):
+        st.log[index] = st.log[first * MESSAGE + index]
+    counters[C_LOG_COUNT] -= first
+    counters[C_TRANSACTION_LOG] = 0
+    counters[C_BATCH_LOG] = counters[C_LOG_COUNT]
+    counters[C_BATCH_IN_TRANSACTION] = counters[C_IN_TRANSACTION]
+    counters[C_BATCH_TRANSACTION_LOG] = counters[C_TRANSACTION_LOG]
+
+
+@kernel
+def close_undo_of_batch(address):
+    """After the way back to the begin of the batch: all is as it was then."""
+    st = attach(address)
+    counters = st.counters
+    forget(st, counters[C_BATCH_LOG])
+    counters[C_IN_TRANSACTION] = counters[C_BATCH_IN_TRANSACTION]
+    counters[C_TRANSACTION_LOG] = counters[C_BATCH_TRANSACTION_LOG]
+
+
+@kernel
 def write_undo(address, first):
     """The way back from the log's changes from one on, as a group at the beginning of the messages; its length."""
     st = attach(address)
@@ -107,8 +139,10 @@ def write_undo(address, first):
 
 @kernel
 def close_undo(address, first):
-    """After the way back: the changes that were taken back, and those that took them back, are forgotten."""
-    forget(attach(address), first)
+    """After the way back: both ways are forgotten, unless the batch may have to be taken back as a whole."""
+    st = attach(address)
+    if st.cursor[U_IS_LOGGED] == 0:
+        forget(st, first)
 
 
 # Groups --------------------------------------------------------------------------------------------------------------
