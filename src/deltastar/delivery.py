@@ -13,17 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deltastar import layout as at
-from deltastar.delta import Delta
+from deltastar.delta import Binding, Delta
 from deltastar.kernel import netting
 from deltastar.layout import Ints
 from deltastar.machine import Machine
 from deltastar.plan.program import Compiled
 from deltastar.registration import Registration
 from deltastar.sink.base import DeltaSink
-from deltastar.sink.columns import ColumnEncoder, deltas
+from deltastar.sink.columns import OPS, ColumnEncoder, deltas
 from deltastar.sink.compiled import CompiledEncoder
 from deltastar.sink.encode import Variables
 from deltastar.sink.subscribers import Subscription
+
+_Readers = tuple[int, list[tuple[str, dict[str, int], tuple[int, ...]]]]
+"""A target's width; and who reads it: the query's name, its variables' positions, and their columns."""
 
 
 class _Told(Protocol):
@@ -39,6 +42,7 @@ class Delivery:
         self.machine = machine
         self._readers: dict[str, Subscription] = {}
         self._is_stale = True
+        self._told: dict[int, _Readers] = {}
         self._table: Ints = np.zeros(0, np.int32)
         self._width: Ints = np.zeros(0, np.int32)
         self._widths: dict[int, int] = {}
@@ -77,6 +81,25 @@ class Delivery:
             out, end = self._netted(out, end)
         return Block(self, out, end, numbers, time)
 
+    def few(self, end: int, seq: int, time: str = "") -> list[Delta]:
+        """The same for a single message that brought little, as deltas: without arrays, which cost more than they."""
+        if self._is_stale:
+            self._renew()
+        machine = self.machine
+        numbers, term = machine.out[:end].tolist(), machine.term
+        found, place = [], 0
+        while place < end:
+            target, _, sign, rows = numbers[place : place + at.O_HEADER]
+            width, readers = self._told[target]
+            place += at.O_HEADER
+            stop = place + rows * width
+            for name, positions, columns in readers:
+                for row in range(place, stop, width) if width else range(place, place + rows):
+                    values = tuple([term(numbers[row + column]) for column in columns])
+                    found.append(tuple.__new__(Delta, (name, seq, OPS[sign], Binding(positions, values), time)))
+            place = stop
+        return found
+
     def _netted(self, out: Ints, end: int) -> tuple[Ints, int]:
         groups = self.machine.groups
         rows, length = netting.sizes(out, end, groups, self._table, self._width)
@@ -92,6 +115,7 @@ class Delivery:
         table: list[int] = [nobody] * nobody + [0]
         self._widths.clear()
         self._widths.update(program.widths)
+        self._told = {target: (width, []) for target, width in program.widths.items()}
         subscriptions: list[Subscription] = []
         by_target: dict[int, list[Subscription]] = {}
         for reader in self._readers.values():
@@ -101,6 +125,8 @@ class Delivery:
             table.append(len(readers))
             for reader in readers:
                 width = len(reader.columns)
+                positions = {name: place for place, name in enumerate(reader.variables)}
+                self._told[target][1].append((reader.name, positions, reader.columns))
                 table += [own, width, *reader.columns]
                 self._widths[own] = width
                 subscriptions += [reader, Subscription(reader.name, reader.variables, own, tuple(range(width)))]

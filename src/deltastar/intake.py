@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from deltastar import layout as at
 from deltastar import scan_layout as scanned
 from deltastar.delivery import Block, Delivery
+from deltastar.delta import Delta
 from deltastar.evaluation import Rules, misplaced, no_effect
 from deltastar.kernel import admit, journal, scan, terms
 from deltastar.layout import Ints
@@ -36,6 +37,9 @@ OPS = {INSERT: at.OP_INSERT, DELETE: at.OP_DELETE}
 NAMES = {number: name for name, number in OPS.items()}
 _ROWS = 1 << 12
 _COLLECT_AT = 256
+_PLAIN = at.READY | at.RELEVANT
+_FEW = 64
+"""Numbers of output that are made to deltas one by one; arrays pay for themselves where there are more."""
 
 
 class Intake:
@@ -64,18 +68,26 @@ class Intake:
 
     # Single rows and marks -------------------------------------------------------------------------------------------
 
-    def one(self, op: str, row: Row, seq: int, time: str) -> Iterator[Block]:
+    def one(self, op: str, row: Row, seq: int, time: str) -> list[Delta]:
         """Applies one message: the lean path. By transaction, one of an open transaction only waits."""
         if self._written:
             self._put(op, row, seq)
-            return
+            return []
         machine = self._machine
-        status, step, end = machine.apply_one(OPS[op], row)
-        self._note(status, op, row, seq)
-        if step != at.DONE or end:
+        status, step, end, pending = machine.apply_one(OPS[op], row)
+        if status == _PLAIN:
+            self._statistics.relevant += 1
+        else:
+            self._note(status, op, row, seq)
+        if step == at.DONE and end <= _FEW:
+            found = self._delivery.few(end, seq, time) if end else []
+            self._statistics.deltas += len(found)
+        else:
             self._numbers[0] = seq
-            yield from self._steps(time, step)
-        machine.collect(_COLLECT_AT)
+            found = [delta for block in self._steps(time, step) for delta in block]
+        if pending > _COLLECT_AT:
+            machine.collect()
+        return found
 
     def mark(self, mark: Mark, seq: int, time: str = "") -> Iterator[Block]:
         """Takes a transaction's mark, which is in its place."""
