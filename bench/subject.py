@@ -14,7 +14,7 @@ from deltastar.layout import Ints
 from deltastar.machine import Machine
 from deltastar.rdf.batch import Batch, Position
 from deltastar.rdf.ntriples import Syntax
-from deltastar.rdf.source import open_stream, read_graph
+from deltastar.rdf.source import CHUNK_BYTES, open_stream, read_graph
 from deltastar.rdf.update import Malformed
 from deltastar.statistics import Statistics
 from deltastar.warm import warm
@@ -48,14 +48,14 @@ class Subject:
 
     def load_rows(self, rows: bytes) -> None:
         """The same, of N-Triples in memory."""
-        batch = Batch(Position("rows", 0, 1), "rows", rows, Syntax.NTRIPLES)
-        self._use_up(self.engine.load_blocks(batch, refuse))
+        for piece in pieces(rows):
+            batch = Batch(Position("rows", 0, 1), "rows", piece, Syntax.NTRIPLES)
+            self._use_up(self.engine.load_blocks(batch, refuse))
 
-    def apply_rows(self, rows: bytes) -> int:
-        """Messages in memory, as RDF Patch; how many deltas they brought."""
-        before = self.engine.statistics.deltas
-        self._use_up(self.engine.blocks(Batch(Position("rows", 0, 1), "rows", rows, Syntax.PATCH), refuse))
-        return self.engine.statistics.deltas - before
+    def run_rows(self, rows: bytes) -> None:
+        """Messages in memory, as RDF Patch, in pieces as a source cuts them; nobody looks at their deltas."""
+        for piece in pieces(rows):
+            self._use_up(self.engine.blocks(Batch(Position("rows", 0, 1), "rows", piece, Syntax.PATCH), refuse))
 
     def outputs(self, path: str | Path) -> Iterator[tuple[Ints, int]]:
         """A stream, block by block: the kernel's output as it is."""
@@ -93,6 +93,15 @@ class Subject:
     def _use_up(blocks: Iterator[Any]) -> None:
         for _ in blocks:
             pass
+
+
+def pieces(data: bytes) -> Iterator[bytes]:
+    """Whole lines, about as many bytes at a time as a source gives."""
+    start = 0
+    while start < len(data):
+        end = data.rfind(b"\n", start, start + CHUNK_BYTES) + 1 or len(data)
+        yield data[start:end]
+        start = end
 
 
 def refuse(malformed: Malformed) -> None:
