@@ -3,7 +3,7 @@
     python bench/text.py [--messages 1000000] [--repeat 5] [--format jsonl] [--json FILE]
 
 *rare*: one message in a hundred matches a pattern of the query. *star*: every message matches one of a star's patterns,
-and about one in three brings a delta. Ours is what `deltastar run --engine inline` does between opening the source and
+and two in three messages bring a delta. Ours is what `deltastar run --engine inline` does between opening the source and
 closing the sink, kernel compiled, in this process; pyoxigraph reads the same rows as N-Triples and gives its quads to
 nobody. They take turns; CPU time, the system's included; best of `--repeat`.
 """
@@ -54,6 +54,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--people", type=int, default=50_000, help="subjects, and most objects")
+    parser.add_argument("--live", type=int, default=50_000, help="triples at which as many go as come")
     parser.add_argument("--format", default="jsonl")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("out/bench/text"))
@@ -118,18 +120,18 @@ def timed(call: Callable[[], None]) -> float:
 def rows(name: str, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Operations and triples: people, of whom most things are said several times; a third of the objects are literals."""
     rng = random.Random(options.seed)
-    people = [f"<http://example.org/person/{rng.randrange(10**9)}>" for _ in range(max(options.messages // 6, 2))]
+    people = [f"<http://example.org/person/{rng.randrange(10**9)}>" for _ in range(options.people)]
     others = [f"<http://example.org/vocabulary#p{number}>" for number in range(2, 2 + PREDICATES)]
     asked = [f"<http://example.org/vocabulary#p{number}>" for number in range(2)]
     there: list[str] = []
     for _ in range(options.messages):
-        if there and rng.random() < 0.3:
+        if rng.random() < (0.5 if len(there) >= options.live else 0.3) and there:
             place = rng.randrange(len(there))
             there[place], there[-1] = there[-1], there[place]
             yield "D", there.pop()
             continue
         predicate = rng.choice(asked if name == "star" or rng.random() < 0.01 else others)
-        target = rng.choice(people) if rng.random() < 0.67 else f'"some label {rng.randrange(10**6)}"@en'
+        target = rng.choice(people) if rng.random() < 0.67 else f'"some label {rng.randrange(options.people)}"@en'
         there.append(f"{rng.choice(people)} {predicate} {target} .")
         yield "A", there[-1]
 

@@ -25,8 +25,8 @@ from deltastar.sink.compiled import CompiledEncoder
 from deltastar.sink.encode import Variables
 from deltastar.sink.subscribers import Subscription
 
-_Readers = tuple[int, list[tuple[str, dict[str, int], tuple[int, ...]]]]
-"""A target's width; and who reads it: the query's name, its variables' positions, and their columns."""
+_Reader = tuple[dict[str, int], tuple[int, ...]]
+"""A query's variables, by name: their positions; and their columns."""
 
 
 class _Told(Protocol):
@@ -42,7 +42,7 @@ class Delivery:
         self.machine = machine
         self._readers: dict[str, Subscription] = {}
         self._is_stale = True
-        self._told: dict[int, _Readers] = {}
+        self._told: dict[int, dict[str, _Reader]] = {}
         self._table: Ints = np.zeros(0, np.int32)
         self._width: Ints = np.zeros(0, np.int32)
         self._widths: dict[int, int] = {}
@@ -53,11 +53,16 @@ class Delivery:
         """From now on a query reads its target."""
         variables = tuple(variable.name for variable in registration.bound)
         self._readers[registration.name] = Subscription(registration.name, variables, compiled.target, compiled.columns)
+        positions = {variable: position for position, variable in enumerate(variables)}
+        self._told.setdefault(compiled.target, {})[registration.name] = positions, compiled.columns
         self._is_stale = True
 
     def remove(self, name: str) -> None:
         """A query reads no more."""
-        del self._readers[name]
+        target = self._readers.pop(name).target
+        del self._told[target][name]
+        if not self._told[target]:
+            del self._told[target]
         self._is_stale = True
 
     def writer(self, format: str, variables: Variables, with_time: bool = False) -> Writer:
@@ -83,17 +88,15 @@ class Delivery:
 
     def few(self, end: int, seq: int, time: str = "") -> list[Delta]:
         """The same for a single message that brought little, as deltas: without arrays, which cost more than they."""
-        if self._is_stale:
-            self._renew()
-        machine = self.machine
+        machine, widths = self.machine, self.machine.program.widths
         numbers, term = machine.out[:end].tolist(), machine.term
         found, place = [], 0
         while place < end:
             target, _, sign, rows = numbers[place : place + at.O_HEADER]
-            width, readers = self._told[target]
+            width = widths[target]
             place += at.O_HEADER
             stop = place + rows * width
-            for name, positions, columns in readers:
+            for name, (positions, columns) in self._told[target].items():
                 for row in range(place, stop, width) if width else range(place, place + rows):
                     values = tuple([term(numbers[row + column]) for column in columns])
                     found.append(tuple.__new__(Delta, (name, seq, OPS[sign], Binding(positions, values), time)))
@@ -115,7 +118,6 @@ class Delivery:
         table: list[int] = [nobody] * nobody + [0]
         self._widths.clear()
         self._widths.update(program.widths)
-        self._told = {target: (width, []) for target, width in program.widths.items()}
         subscriptions: list[Subscription] = []
         by_target: dict[int, list[Subscription]] = {}
         for reader in self._readers.values():
@@ -125,8 +127,6 @@ class Delivery:
             table.append(len(readers))
             for reader in readers:
                 width = len(reader.columns)
-                positions = {name: place for place, name in enumerate(reader.variables)}
-                self._told[target][1].append((reader.name, positions, reader.columns))
                 table += [own, width, *reader.columns]
                 self._widths[own] = width
                 subscriptions += [reader, Subscription(reader.name, reader.variables, own, tuple(range(width)))]
