@@ -30,7 +30,9 @@ from deltastar.rdf.update import INSERT
 
 LABELS = 8
 PATH = "SELECT * { ?a <http://bench/p0> ?b . ?b <http://bench/p1> ?c }"
-STAR = "SELECT * { ?x <http://m/p0> ?a . ?x <http://m/p1> ?b . ?x <http://m/p2> ?c . ?x <http://m/gate> <http://m/open> }"
+STAR = (
+    "SELECT * { ?x <http://m/p0> ?a . ?x <http://m/p1> ?b . ?x <http://m/p2> ?c . ?x <http://m/gate> <http://m/open> }"
+)
 SMALL = (4, 8, 16, 32)
 
 
@@ -144,7 +146,9 @@ def reuse(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def triple(kind: int, rng: random.Random, nodes: int) -> str:
-    return f"<http://bench/n{rng.randrange(nodes)}> <http://bench/p{kind % 2}> <http://bench/n{rng.randrange(nodes)}> .\n"
+    return (
+        f"<http://bench/n{rng.randrange(nodes)}> <http://bench/p{kind % 2}> <http://bench/n{rng.randrange(nodes)}> .\n"
+    )
 
 
 def star(options: argparse.Namespace) -> dict[str, Any]:

@@ -89,7 +89,9 @@ def matching(count: int, rng: random.Random) -> bytes:
     for _ in range(count):
         kind, node = rng.randrange(3), rng.randrange(NODES)
         end = f"c{rng.randrange(4)}" if kind == 2 else f"n{rng.randrange(NODES)}"
-        rows.append(f"{rng.choice('AAD')} <http://q/n{node}> <http://q/{('p0', 'p1', 'label')[kind]}> <http://q/{end}> .\n")
+        rows.append(
+            f"{rng.choice('AAD')} <http://q/n{node}> <http://q/{('p0', 'p1', 'label')[kind]}> <http://q/{end}> .\n"
+        )
     return "".join(rows).encode()
 
 

@@ -19,7 +19,7 @@ from deltastar import scan_layout as scanned
 from deltastar.delivery import Block, Delivery
 from deltastar.delta import Delta
 from deltastar.evaluation import Rules, misplaced, no_effect
-from deltastar.kernel import admit, journal, scan, terms
+from deltastar.kernel import admit, journal, scan
 from deltastar.layout import Ints
 from deltastar.machine import Machine, full
 from deltastar.rdf.batch import Batch
@@ -55,7 +55,6 @@ class Intake:
         self._data: NDArray[np.uint8] = np.zeros(1 << 18, np.uint8)
         self._cursor = machine.cursor
         self._scan_rows: _Stage = scan.scan_rows
-        self._find_rows: _Stage = terms.find_rows
         self._admit_rows: _Stage = admit.admit_rows
         self._step: _Stage = machine.step
         self._cursor[at.U_BY_TRANSACTION], self._cursor[at.U_IS_STRICT] = rules.by_transaction, rules.is_strict
@@ -63,7 +62,7 @@ class Intake:
     def watch(self, timed: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
         """Has the stages timed by whoever asks: `timed(stage, function)` gives the function with a clock around it."""
         self._scan_rows = timed("parse", self._scan_rows)
-        self._find_rows, self._admit_rows = timed("encode", self._find_rows), timed("encode", self._admit_rows)
+        self._admit_rows = timed("encode", self._admit_rows)
         self._step = timed("evaluate", self._step)
 
     # Single rows and marks -------------------------------------------------------------------------------------------
@@ -267,7 +266,6 @@ class Intake:
             cursor[scanned.S_MESSAGES] = 0
             syntax = _SYNTAXES[batch.syntax]
             count = self._scan_rows(data, length, syntax, machine.terms.keys, machine.predicates, cursor, rows)
-            self._find_rows(machine.terms, data, rows, count)
             yield from self._admit(batch, data, count, base, line, reject, stride)
             messages = int(cursor[scanned.S_MESSAGES])
             self.has_dropped |= count < messages
