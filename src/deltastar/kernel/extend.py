@@ -13,10 +13,12 @@ offered are those of live neighbours only (`live.py`).
 
 from __future__ import annotations
 
+import numpy as np
+
 from deltastar.kernel.graph import find_entry, holds, run_from, size_of
 from deltastar.kernel.jit import inlined, kernel
 from deltastar.kernel.live import is_kept, spare, use, waste
-from deltastar.kernel.text import copy_row
+from deltastar.kernel.text import copy_row, prefetch
 from deltastar.layout import (
     BOUND,
     CHECK,
@@ -70,6 +72,9 @@ from deltastar.layout import (
     VARIABLE,
     Y_LIVE_SLOT,
 )
+
+AHEAD = 8
+"""Candidates."""
 
 
 @kernel
@@ -242,9 +247,19 @@ def _push(st, trigger, variables, depth):
         spare(st, live, candidates[chosen + G_SPARED])
         live = 0
     st.frames[frame + F_LIVE] = live
+    if depth < inners:
+        _look_ahead(st, entry)
     st.frames[frame + F_INDEX] = 0
     st.frames[frame + F_AT] = 0
     st.frames[frame + F_RUN_END] = 0
+
+
+@inlined
+def _look_ahead(st, entry):
+    """Has the blocks of the first candidates brought near, all at the same time."""
+    at, length = run_from(st.heap, entry, 0)
+    for place in range(at, at + min(length, AHEAD)):
+        prefetch(st.heap, np.int64(st.nodes[st.heap[place] * NODE + N_BLOCK]) * UNIT)
 
 
 @kernel
