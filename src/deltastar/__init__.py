@@ -5,10 +5,11 @@
 >>> pairs = engine.register("SELECT * WHERE { ?x <http://ex/knows> ?y . ?y <http://ex/knows> ?x }", name="pairs")
 >>> engine.insert("<http://ex/ann>", "<http://ex/knows>", "<http://ex/bob>")
 []
->>> for delta in engine.insert("<http://ex/bob>", "<http://ex/knows>", "<http://ex/ann>"):
-...     print(delta.op, delta.query, delta.binding["x"])
-+ pairs <http://ex/bob>
+>>> deltas = engine.insert("<http://ex/bob>", "<http://ex/knows>", "<http://ex/ann>")
+>>> for x, delta in sorted((delta.binding["x"], delta) for delta in deltas):
+...     print(delta.op, delta.query, x)
 + pairs <http://ex/ann>
++ pairs <http://ex/bob>
 """
 
 from deltastar.delta import Binding, Delta
