@@ -155,6 +155,8 @@ class Engine:
             return self._evaluation.update(event[0], event[1:4], seq, event[4])
         if isinstance(event, Mark):
             return self._mark(event, on_malformed, "", lambda: (0, ""))
+        if not isinstance(event, Malformed):
+            raise UsageError(f"{event!r} is no update; give Update.insert(s, p, o), Update.delete(s, p, o) or a Mark")
         self._statistics.messages += event.is_message
         self._reject(event, on_malformed)
         return []

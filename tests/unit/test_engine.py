@@ -151,6 +151,12 @@ def test_misplaced_marks_are_rejected_and_lose_nothing() -> None:
     assert engine.statistics.malformed == 3
 
 
+@pytest.mark.parametrize("event", [1, None, ("ins", "<a:s>", "<a:p>", "<a:o>"), "A <a:s> <a:p> <a:o> ."])
+def test_what_is_no_update_is_refused(event: object) -> None:
+    with pytest.raises(deltastar.UsageError, match=r"is no update; give Update.insert\(s, p, o\)"):
+        list(Engine().apply([event]))  # type: ignore[list-item]
+
+
 @pytest.mark.parametrize("evaluation", ["kernel", "paper"])
 def test_a_misplaced_mark_of_a_file_is_named_with_its_line(tmp_path: Path, evaluation: str) -> None:
     path = tmp_path / "a.rdfp"
