@@ -56,7 +56,7 @@ def _map_private(size: int) -> mmap.mmap:
         return mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     except OSError as error:
         raise SourceError(
-            f"the system refuses {size >> 30} GiB of address space, which the kernel reserves and does not use ({error}); "
+            f"the system refuses {size >> 30} GiB of address space that the kernel reserves, not uses ({error}); "
             "lift the limit (ulimit -v unlimited; vm.overcommit_memory 0 or 1), or evaluate with the paper's algorithms"
         ) from None
 
