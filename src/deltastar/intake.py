@@ -265,10 +265,18 @@ class Intake:
         self.collect()
 
     def _admit(
-        self, batch: Batch, data: NDArray[np.uint8], count: int, base: int, line: int, reject: Reject, stride: int
+        self,
+        batch: Batch,
+        data: NDArray[np.uint8],
+        count: int,
+        base: int,
+        line: int,
+        reject: Reject,
+        stride: int,
+        first: int = 0,
     ) -> Iterator[Block]:
         """Makes messages of the scanner's rows, and applies them when there is no more room."""
-        rows, first = self._rows, 0
+        rows = self._rows
         while True:
             written, first, why = self._admit_rows(
                 self._machine.table, data, rows, first, count, self._written, base, stride, self._numbers
@@ -297,7 +305,7 @@ class Intake:
         start, stop = (0, 0) if is_plain else (row[scanned.R_TEXT], row[scanned.R_TEXT + 1])
         if is_plain:
             places = (scanned.R_SUBJECT, scanned.R_PREDICATE, scanned.R_OBJECT)
-            s, p, o = (batch.data[row[place] : row[place + 1]].decode() for place in places)
+            s, p, o = (bytes(batch.data[row[place] : row[place + 1]]).decode() for place in places)
             yield from self.flush()
             raise no_effect(INSERT if kind == scanned.ADD else DELETE, (s, p, o), seq)
         assert batch.syntax is not None
