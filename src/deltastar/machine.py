@@ -6,9 +6,10 @@ cursor is idle, and each retained triple is in all relations that it unifies wit
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,15 +21,17 @@ from deltastar.errors import SourceError
 from deltastar.kernel import admit, journal, scan, terms
 from deltastar.kernel import step as kernel
 from deltastar.kernel.state import DTYPES, TERM_FIELDS, State, Table
-from deltastar.layout import Ints
+from deltastar.layout import Ints, Longs
 from deltastar.plan.decompose import Plan
 from deltastar.plan.program import Compiled, Program, Relation, View
+from deltastar.plan.shares import Place
 from deltastar.query.algebra import TriplePattern, Variable
 from deltastar.rdf.terms import Term, of_canonical
 from deltastar.scan_layout import (
     ENTRY,
     GRANULE,
     HASH_BITS,
+    K_MASK,
     KEYS,
     LENGTH_BYTES,
     N_HASH,
@@ -98,13 +101,19 @@ class Machine:
         seed: int | None = None,
         hash_bits: int = HASH_BITS,
         messages: int = _MESSAGES,
+        classes: Sequence[Place] = (),
+        keys: Longs | None = None,
     ) -> None:
         self.arena = Arena({name: (getattr(DTYPES, name), size) for name, size in _IN_ARENA.items()}, path)
         arrays = self.arena.arrays
         self.terms = TermArrays._make([*(arrays[name] for name in TERM_FIELDS[:-1]), arrays["text"].view(np.int32)])
         if self.arena.is_new:
             terms.prepare(self.terms, secrets.randbits(64) if seed is None else seed, hash_bits)
+            if keys is not None:
+                self.terms.keys[:] = keys
         self.program = Program(self.acquire, self.release)
+        self._flags = {class_: self.program.take_flag() for class_ in dict.fromkeys(classes)}
+        self._classes = _class_array(self._flags)
         self._memo: dict[int, Term] = {}
         self._incoming: NDArray[np.uint8] = np.zeros(1 << 12, np.uint8)
         self.out: Ints = np.zeros(out_ints, np.int32)
@@ -116,6 +125,11 @@ class Machine:
         self._private: dict[str, NDArray[Any]] = {}
         self._table: Table | None = None
         self._made_for: tuple[int, ...] = ()
+
+    @property
+    def muted(self) -> Ints:
+        """For each message: 1 when it is not for this engine to count that it has no effect."""
+        return self._private["muted"]
 
     @property
     def groups(self) -> Ints:
@@ -173,9 +187,13 @@ class Machine:
 
     # Queries ---------------------------------------------------------------------------------------------------------
 
-    def add(self, plan: Plan) -> Compiled:
-        """Takes a query in, and brings what is new for it up to date with the triples that are there."""
-        compiled = self.program.add(plan)
+    def add(self, plan: Plan, classes: Mapping[Variable, Place] | None = None) -> Compiled:
+        """Takes a query in, and brings what is new for it up to date with the triples that are there.
+
+        Some of its variables may be restricted to a class of terms each, one of those that the machine was made with.
+        """
+        flags = {variable: self._flags[class_] for variable, class_ in (classes or {}).items()}
+        compiled = self.program.add(plan, flags)
         for relation in self.program.fresh.relations:
             self._open_door(relation)
         self._fill()
@@ -193,8 +211,14 @@ class Machine:
 
     def retain_all(self) -> None:
         """Keeps triples that no query matches, too."""
-        nodes = (Variable("s"), Variable("p"), Variable("o"))
-        self._open_door(self.program.relation(TriplePattern(*nodes)))
+        self.relate(TriplePattern(Variable("s"), Variable("p"), Variable("o")))
+
+    def relate(self, pattern: TriplePattern) -> Relation:
+        """Lets triples in that unify with a pattern, though no query may have it."""
+        relation = self.program.relation(pattern)
+        if relation.users == 1:
+            self._open_door(relation)
+        return relation
 
     def _close(self, relation: Relation) -> None:
         triples = np.concatenate([*self._list_triples(relation, False), np.zeros(0, np.int32)])
@@ -492,6 +516,7 @@ class Machine:
         self._has_room("candidates", program.most_candidates * at.GIVEN, np.int64)
         self._has_room("odometer", program.most_views + 1, np.int64)
         self._has_room("groups", messages, np.int32)
+        self._has_room("muted", messages, np.int32)
         self._has_room("slots", 1 << (2 * messages).bit_length(), np.int32)  # a hash table of them, half full at most
         self.cursor[at.U_OUT_ROOM], self.cursor[at.U_STAGE_ROOM] = len(self.out), len(self._stage)
         if self._table is not None:
@@ -505,6 +530,7 @@ class Machine:
             "words": self.terms.words,
             "out": self.out,
             "stage": self._stage,
+            "classes": self._classes,
         }
         self._table = Table(State(**{**self.arena.arrays, **self._private, **given}))
 
@@ -513,6 +539,20 @@ class Machine:
         old = self._private.get(name, np.zeros(0, dtype))
         if len(old) < length:
             self._private[name] = np.concatenate([old, np.zeros(max(length, 2 * len(old)) - len(old), dtype)])
+
+
+def fixed_keys() -> Longs:
+    """Keys of a hash that is the same in all processes: it says which class a term is in."""
+    digest = hashlib.blake2b(b"deltastar", digest_size=8 * K_MASK).digest()
+    keys: Longs = np.zeros(KEYS, np.int64)
+    keys[:K_MASK] = np.frombuffer(digest, np.int64)
+    keys[K_MASK] = (1 << HASH_BITS) - 1
+    return keys
+
+
+def _class_array(flags: Mapping[Place, int]) -> Longs:
+    records = [number for class_, flag in flags.items() for number in (*class_, flag)]
+    return np.array([*fixed_keys(), len(flags), sum(flags.values()), *records], np.int64)
 
 
 def _predicate_arrays(entries: int, text: int) -> PredicateArrays:

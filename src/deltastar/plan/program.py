@@ -10,7 +10,7 @@ taken apart: the triple becomes a node of its own, an *edge*, with three neighbo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -38,6 +38,8 @@ class Shape(NamedTuple):
 
     patterns: tuple[tuple[int, tuple[int, ...]], ...]
     width: int
+    flags: tuple[int, ...]
+    """For each variable, flags that its values must have: those of its class, where it is restricted to one."""
 
 
 @dataclass(eq=False)
@@ -148,13 +150,13 @@ class Program:
 
     # What queries need ------------------------------------------------------------------------------------------------
 
-    def add(self, plan: Plan) -> Compiled:
-        """Compiles a query."""
+    def add(self, plan: Plan, flags: Mapping[Variable, int] | None = None) -> Compiled:
+        """Compiles a query, some of whose variables may take only values that have certain flags."""
         self.fresh = Fresh([], [], [])
         query = plan.query
         counted = query.semantics in (Semantics.DISTINCT, Semantics.ASK)
         projected = [variable for variable in query.projection if variable in query.pattern.variables]
-        evaluated = [self._component(plan, component) for component in plan.components]
+        evaluated = [self._component(plan, component, flags or {}) for component in plan.components]
         if len(evaluated) == 1 and not counted:
             only, variables = evaluated[0]
             only.plain_users += 1
@@ -251,6 +253,12 @@ class Program:
     def bounds(self) -> Bounds:
         """How many numbers of each kind are in use."""
         return Bounds(self.relation_numbers, self.targets, self.views)
+
+    def take_flag(self) -> int:
+        """A flag of nodes, for whoever sets it. To be asked for before the first query comes."""
+        number = self._bits.take()
+        assert number < at.MOST_BITS
+        return 1 << number
 
     # Relations --------------------------------------------------------------------------------------------------------
 
@@ -366,7 +374,9 @@ class Program:
 
     # Components, views, products --------------------------------------------------------------------------------------
 
-    def _component(self, plan: Plan, component: Component) -> tuple[Evaluated, list[Variable]]:
+    def _component(
+        self, plan: Plan, component: Component, flags: Mapping[Variable, int]
+    ) -> tuple[Evaluated, list[Variable]]:
         """The kernel's component for one of a plan's, and its variables in the order of its rows."""
         patterns = [plan.patterns[index] for index in component.patterns]
         relations = [self.relation(pattern) for pattern in patterns]
@@ -382,7 +392,7 @@ class Program:
                     variables.append(variable)
             places = tuple(variables.index(variable) for variable in own)  # type: ignore[arg-type]
             members.append((relations[index].number, places))
-        shape = Shape(tuple(members), len(variables))
+        shape = Shape(tuple(members), len(variables), tuple(flags.get(variable, 0) for variable in variables))
         evaluated = self._components.get(shape)
         if evaluated is None:
             evaluated = self._new_component(shape, [relations[index] for index in order])
@@ -595,6 +605,7 @@ class _Compiler:
             degree[edge.ends[1]] += 1
         self.candidate_at = [sum(degree[:variable]) for variable in range(self.variables)]
         self.candidates = sum(degree)
+        self._flags = [*shape.flags, *[0] * (self.variables - shape.width)]
         self._degree = degree
 
     def trigger(self, pattern: int) -> _Trigger:
@@ -606,7 +617,7 @@ class _Compiler:
             bound.add(self._edge_node[pattern])
             bounds += [self._edge_node[pattern], at.FROM_EDGE]
         made = _Trigger(
-            bounds, [], [], [], [], [[] for _ in range(self.variables)], [0] * self.variables,
+            bounds, [], [], [], [], [[] for _ in range(self.variables)], list(self._flags),
             [[] for _ in range(self.variables)], set(),
         )  # fmt: skip
         self._add_unary(made, pattern)
