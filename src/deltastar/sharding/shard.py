@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from deltastar.arena import H_DIRTY, H_OWNER, H_WRITER, read_header
 from deltastar.errors import CheckpointError, NoEffectError, RowError, SourceError
@@ -34,23 +35,31 @@ from deltastar.statistics import Statistics
 
 __all__ = ["DELTAS", "ERROR", "REJECTS", "Piece", "Shard", "ShardSettings", "merge"]
 
-SNAPSHOT_BYTES = 8 << 20
-SNAPSHOT_SHARE = 0.5
-SNAPSHOT_BATCHES = 4096
-"""A snapshot is due when more was logged since the last one than this, and than this share of it; or after so many
-batches."""
 _SPARE_BYTES = 64 << 20
 _SPARE_TIMES = 8
 """Room that must be left where the arena is: when there is none, the system kills whoever writes to it."""
+
+
+class Compaction(NamedTuple):
+    """When a snapshot is due: when more was logged since the last one than these bytes, and than this share of it; or
+    after so many batches."""
+
+    log_bytes: int = 8 << 20
+    share: float = 0.5
+    batches: int = 4096
 
 
 class Shard:
     """One shard of a run. Without a directory its arena is private memory, and goes with the process."""
 
     def __init__(
-        self, settings: ShardSettings, journal: Journal | None = None, arena_directory: str | None = None
+        self,
+        settings: ShardSettings,
+        journal: Journal | None = None,
+        arena_directory: str | None = None,
+        compaction: Compaction | None = None,
     ) -> None:
-        self._settings = settings
+        self._settings, self._compaction = settings, compaction or Compaction()
         self._journal: Journal = MemoryJournal() if journal is None else journal
         self._shares: Shares = make_shares_of(settings)
         self._owner = owner_of(settings) ^ digest_of(_boot())
@@ -161,9 +170,9 @@ class Shard:
             letters.clear()
 
     def _snapshot_if_due(self, engine: ShardEngine, batch: int, chain: int) -> None:
-        residue = engine.residue
-        room = max(SNAPSHOT_BYTES, SNAPSHOT_SHARE * residue.snapshot_bytes)
-        if residue.logged_bytes > room or residue.logged >= SNAPSHOT_BATCHES:
+        residue, compaction = engine.residue, self._compaction
+        room = max(compaction.log_bytes, compaction.share * residue.snapshot_bytes)
+        if residue.logged_bytes > room or residue.logged >= compaction.batches:
             residue.snapshot_bytes = self._journal.snapshot(batch, chain, write_snapshot(engine))
             residue.logged = residue.logged_bytes = 0
             engine.residues.amend(residue)
