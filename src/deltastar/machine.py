@@ -186,8 +186,9 @@ class Machine:
         """Frees the ids that have no use, if so many wait for it. What has been given out must not be decoded after."""
         pending = int(self.terms.counters[T_PENDING])
         if pending > at_least:
-            for id_ in self.terms.pending[:pending].tolist():
-                self._memo.pop(id_, None)
+            if self._memo:
+                for id_ in self.terms.pending[:pending].tolist():
+                    self._memo.pop(id_, None)
             admit.collect(self.table)
 
     @property

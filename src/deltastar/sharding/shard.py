@@ -70,6 +70,7 @@ class Shard:
                 Path(arena_directory).mkdir(parents=True, exist_ok=True)
             self._path = Path(arena_directory) / f"shard-{settings.shard}-of-{settings.shards}.arena"
         self._engine: ShardEngine | None = None
+        self._encoder: Pieces | None = None
         self._inode = 0
 
     # Batches ---------------------------------------------------------------------------------------------------------
@@ -137,7 +138,7 @@ class Shard:
         return {query.name: query.plan.query.names for query in self._shares.queries}
 
     def _pieces(self, engine: ShardEngine, splits: Splits) -> Iterator[Piece]:
-        pieces = Pieces(engine, self._settings.format, self.variables)
+        pieces = self._pieces_of(engine)
         letters: list[Malformed] = []
         try:
             for source, packed in in_order(splits):
@@ -151,6 +152,13 @@ class Shard:
             yield Piece(seq, seq, ERROR, str(error))
             return
         yield from pieces.finish()
+
+    def _pieces_of(self, engine: ShardEngine) -> Pieces:
+        """What encodes for this engine; it is made once, for the engine remembers its encoders."""
+        if self._encoder is None or self._encoder.engine is not engine:
+            self._encoder = Pieces(engine, self._settings.format, self.variables)
+        self._encoder.start()
+        return self._encoder
 
     def _taker(self, engine: ShardEngine, letters: list[Malformed]) -> Callable[[Malformed], None]:
         """Takes dead letters: those that every shard sees are shard 0's."""
