@@ -125,6 +125,7 @@ class Intake:
         messages = machine.messages
         messages[: left * at.MESSAGE] = messages[count * at.MESSAGE : self._written * at.MESSAGE].copy()
         self._numbers[:left] = self._numbers[count : self._written].copy()
+        machine.muted[:left] = machine.muted[count : self._written].copy()
         self._written = left
         cursor[at.U_GROUP] -= count
 
@@ -165,7 +166,8 @@ class Intake:
         if status & at.ABSENT:
             if self._rules.is_strict:
                 raise no_effect(op, row, seq)
-            self._statistics.absent_deletes += 1
+            is_waiting = self._rules.by_transaction and self._cursor[at.U_IS_OPEN]
+            self._cursor[at.U_WAITING_ABSENT if is_waiting else at.U_ABSENT] += 1
 
     def _make_room(self) -> None:
         if self._written == len(self._numbers):
@@ -264,10 +266,18 @@ class Intake:
         self.collect()
 
     def _admit(
-        self, batch: Batch, data: NDArray[np.uint8], count: int, base: int, line: int, reject: Reject, stride: int
+        self,
+        batch: Batch,
+        data: NDArray[np.uint8],
+        count: int,
+        base: int,
+        line: int,
+        reject: Reject,
+        stride: int,
+        first: int = 0,
     ) -> Iterator[Block]:
         """Makes messages of the scanner's rows, and applies them when there is no more room."""
-        rows, first = self._rows, 0
+        rows = self._rows
         while True:
             written, first, why = self._admit_rows(
                 self._machine.table, data, rows, first, count, self._written, base, stride, self._numbers
@@ -291,7 +301,7 @@ class Intake:
         kind = row[scanned.R_KIND]
         if kind in (scanned.ADD, scanned.DELETE):
             places = (scanned.R_SUBJECT, scanned.R_PREDICATE, scanned.R_OBJECT)
-            s, p, o = (batch.data[row[place] : row[place + 1]].decode() for place in places)
+            s, p, o = (bytes(batch.data[row[place] : row[place + 1]]).decode() for place in places)
             yield from self.flush()
             raise no_effect(INSERT if kind == scanned.ADD else DELETE, (s, p, o), seq)
         assert batch.syntax is not None

@@ -26,6 +26,10 @@ MAX_RELATIONS = 1 << 22
 MAX_TARGETS = 1 << 22
 MAX_LIVES = 1 << 22
 MAX_LOG = 1 << 28
+RESIDUE = 64
+"""What an engine knows beside its arrays, in numbers, of each of the last two versions: see `sharding/residue.py`."""
+WAITING = 5
+"""A waiting message, and whether it is muted."""
 
 # A node: two ints. Its block of entries in the heap, and how many there are.
 N_BLOCK, N_COUNT, NODE = 0, 1, 2
@@ -186,10 +190,12 @@ U_OUT_ROOM, U_STAGE_ROOM = 27, 28
 U_IS_STRICT, U_IS_LOGGED, U_GROUP_END, U_MIXED, U_FAULT = range(32, 37)
 """Whether a message without effect is an error; whether all changes are logged; behind the last message of the mixed
 group that is under way, or 0; how many mixed groups there were; the message that had no effect."""
-U_BY_TRANSACTION, U_IS_OPEN, U_GROUP, U_COMMITTED = range(37, 41)
+U_BY_TRANSACTION, U_IS_OPEN, U_GROUP, U_COMMITTED, U_WAITING_ABSENT = range(37, 42)
 """Where admission stands: whether a transaction is one change, whether one is open, the place of its group's header,
-and how many were committed."""
-U_SWITCH, U_LIVE_ROOM = 41, 42
+how many were committed; and of the open one, how many deletions of terms that are nowhere count if it is committed."""
+U_BEGUN = 44
+"""How many transactions were begun, in transaction granularity, for whoever resets it."""
+U_SWITCH, U_LIVE_ROOM = 42, 43
 """The kind of live lists that should be kept from now on, or no longer be kept; or 0. And `LIVE_ROOM`, or what tests
 set."""
 CURSOR = 64
@@ -202,6 +208,23 @@ F_VARIABLE, F_ENTRY, F_INDEX, F_SIZE, F_EXCLUDED, F_AT, F_RUN_END, F_LIVE, FRAME
 # Candidates: one list that a variable's value has to be in.
 G_ENTRY, G_SIZE, G_EXCLUDED, G_LIVE, G_SPARED, GIVEN = 0, 1, 2, 3, 4, 5
 """`G_LIVE`: the kind of live lists that there could be. `G_SPARED`: where there is one, how many candidates less."""
+
+# Classes of terms, for an engine that has a share of the answers: keys of the hash, how many classes there are, the
+# flags of all of them, and then for each class which of a hash's values it is, and its flag.
+Z_COUNT, Z_FLAGS, Z_FIRST = 8, 9, 10
+Z_SALT, Z_SHARE, Z_PLACE, Z_FLAG, CLASS = 0, 1, 2, 3, 4
+
+# Where a router sends rows. `routes` begins, for each relation, with the place of its first route; a route has the next
+# one's place, the shard of its cell 0, how many coordinates and offsets it has, and then these.
+J_NEXT, J_BASE, J_COORDINATES, J_OFFSETS, J_FIRST = 0, 1, 2, 3, 4
+J_POSITION, J_SALT, J_SHARE, J_STRIDE, J_COORDINATE = 0, 1, 2, 3, 4
+"""A coordinate: where its term stands in the triple, which place of a hash it takes, and how far places are apart."""
+N_SHARDS, N_NEEDS_TERMS, N_STRICT, N_SERIAL, N_ROWS, N_RELEVANT, N_DROPPED, ROUTING = 0, 1, 2, 3, 4, 5, 6, 8
+"""The router's settings, whether rows' terms have to be looked up, and its counts."""
+SENT_SHARD, SENT_START, SENT_END, SENT_PLACE, SENT = 0, 1, 2, 3, 4
+"""A row that goes to a shard: twice the shard, and 1 if it deletes; the range of its terms; what is packed with it."""
+Y_ROWS, Y_TEXT, YIELD = 0, 1, 2
+"""Of each shard: rows and bytes of text; or where they go."""
 
 # A run of rows in the output: target, message, sign, rows; then the rows.
 O_TARGET, O_MESSAGE, O_SIGN, O_ROWS, O_HEADER = 0, 1, 2, 3, 4

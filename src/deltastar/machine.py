@@ -6,30 +6,33 @@ cursor is idle, and each retained triple is in all relations that it unifies wit
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deltastar import layout as at
-from deltastar.arena import H_DIRTY, H_VERSION, Arena
-from deltastar.errors import SourceError
+from deltastar.arena import H_DIRTY, H_PROGRAM, H_VERSION, Arena
+from deltastar.errors import InvariantError, SourceError
 from deltastar.kernel import admit, journal, live, scan, terms
 from deltastar.kernel import step as kernel
 from deltastar.kernel.state import DTYPES, TERM_FIELDS, State, Table
-from deltastar.layout import Ints
+from deltastar.layout import Ints, Longs
 from deltastar.plan.decompose import Plan
 from deltastar.plan.program import Compiled, Live, Program, View
 from deltastar.plan.relations import Relation
+from deltastar.plan.shares import Place
 from deltastar.query.algebra import TriplePattern, Variable
 from deltastar.rdf.terms import Term, of_canonical
 from deltastar.scan_layout import (
     ENTRY,
     GRANULE,
     HASH_BITS,
+    K_MASK,
     KEYS,
     LENGTH_BYTES,
     N_HASH,
@@ -64,6 +67,9 @@ _IN_ARENA = {
     "target_size": at.MAX_TARGETS,
     "view_state": at.MAX_TARGETS * at.VIEW_STATE,
     "lives": at.MAX_LIVES * at.LIVE_STATE,
+    "keeps": at.MAX_RELATIONS,
+    "residue": 2 * at.RESIDUE,
+    "waiting": at.MAX_LOG * at.WAITING,
     "log": at.MAX_LOG * at.MESSAGE,
     "term_counters": T_COUNTERS,
     "term_keys": KEYS,
@@ -73,6 +79,8 @@ _IN_ARENA = {
     "term_free": TEXT_CLASSES,
     "text": TEXT_CAPACITY,
 }
+_OTHERS = {"keeps": np.int64, "residue": np.int64, "waiting": np.int32}
+"""Arrays of the arena that no kernel function looks for."""
 _COLLECT_AT = 256
 OUT_INTS = 1 << 18
 _STAGE_INTS = 1 << 14
@@ -100,14 +108,23 @@ class Machine:
         seed: int | None = None,
         hash_bits: int = HASH_BITS,
         messages: int = _MESSAGES,
+        classes: Sequence[Place] = (),
+        keys: Longs | None = None,
         live_room: int = at.LIVE_ROOM,
     ) -> None:
-        self.arena = Arena({name: (getattr(DTYPES, name), size) for name, size in _IN_ARENA.items()}, path)
+        self.arena = Arena(
+            {name: (getattr(DTYPES, name, None) or _OTHERS[name], size) for name, size in _IN_ARENA.items()}, path
+        )
         arrays = self.arena.arrays
         self.terms = TermArrays._make([*(arrays[name] for name in TERM_FIELDS[:-1]), arrays["text"].view(np.int32)])
         if self.arena.is_new:
             terms.prepare(self.terms, secrets.randbits(64) if seed is None else seed, hash_bits)
+            if keys is not None:
+                self.terms.keys[:] = keys
+        self._is_attaching, self._is_shared = not self.arena.is_new, path is not None
         self.program = Program(self.acquire, self.release)
+        self._flags = {class_: self.program.take_flag() for class_ in dict.fromkeys(classes)}
+        self._classes = _class_array(self._flags)
         self._memo: dict[int, Term] = {}
         self._incoming: NDArray[np.uint8] = np.zeros(1 << 12, np.uint8)
         self.out: Ints = np.zeros(out_ints + at.ROW_SPARE, np.int32)
@@ -120,6 +137,12 @@ class Machine:
         self._private: dict[str, NDArray[Any]] = {}
         self._table: Table | None = None
         self._made_for: tuple[int, ...] = ()
+        self._program_noted = 0
+
+    @property
+    def muted(self) -> Ints:
+        """For each message: 1 when it is not for this engine to count that it has no effect."""
+        return self._private["muted"]
 
     @property
     def groups(self) -> Ints:
@@ -129,7 +152,11 @@ class Machine:
     # Terms -----------------------------------------------------------------------------------------------------------
 
     def acquire(self, term: str) -> int:
-        """A term's id, a new one if need be, with one more use."""
+        """A term's id, a new one if need be, with one more use; on the way to what is in the arena already, just it."""
+        if self._is_attaching:
+            if not (known := self.find(term)):
+                raise InvariantError(f"the arena was made for other queries: {term} is not in it")
+            return known
         id_ = int(admit.intern(self.table, self._bring(term.encode())))
         if id_ < 0:
             raise full(id_)
@@ -137,6 +164,8 @@ class Machine:
 
     def release(self, id_: int) -> None:
         """One use of a term less."""
+        if self._is_attaching:
+            return
         admit.release(self.table, id_)
 
     def find(self, term: str) -> int:
@@ -157,8 +186,9 @@ class Machine:
         """Frees the ids that have no use, if so many wait for it. What has been given out must not be decoded after."""
         pending = int(self.terms.counters[T_PENDING])
         if pending > at_least:
-            for id_ in self.terms.pending[:pending].tolist():
-                self._memo.pop(id_, None)
+            if self._memo:
+                for id_ in self.terms.pending[:pending].tolist():
+                    self._memo.pop(id_, None)
             admit.collect(self.table)
 
     @property
@@ -177,12 +207,17 @@ class Machine:
 
     # Queries ---------------------------------------------------------------------------------------------------------
 
-    def add(self, plan: Plan) -> Compiled:
-        """Takes a query in, and brings what is new for it up to date with the triples that are there."""
-        compiled = self.program.add(plan)
+    def add(self, plan: Plan, classes: Mapping[Variable, Place] | None = None) -> Compiled:
+        """Takes a query in, and brings what is new for it up to date with the triples that are there.
+
+        Some of its variables may be restricted to a class of terms each, one of those that the machine was made with.
+        """
+        flags = {variable: self._flags[class_] for variable, class_ in (classes or {}).items()}
+        compiled = self.program.add(plan, flags)
         for relation in self.program.fresh.relations:
             self._open_door(relation)
-        self._fill()
+        if not self._is_attaching:
+            self._fill()
         return compiled
 
     def remove(self, compiled: Compiled) -> None:
@@ -200,10 +235,47 @@ class Machine:
         for relation in gone:
             self._close(relation)
 
+    def end_attach(self) -> None:
+        """All queries that the arena knows are there, in the order in which it came to know them."""
+        if not self._is_attaching:
+            return
+        program, keeps, lives = self.program, self.arena.arrays["keeps"], self.arena.arrays["lives"]
+        for relation in program.relations:
+            program.code[relation.address + at.R_KEEP] = keeps[relation.number]
+        for kind in program.lives:
+            if lives[kind.number * at.LIVE_STATE + at.LIVE_IS_KEPT]:
+                program.keep_live(kind)
+        program.fresh_slots.clear()
+        self._is_attaching = False
+        self._program_noted = int(self.arena.header[H_PROGRAM])
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nobody else has changed what is indexed since this machine's program was made."""
+        return self._program_noted == int(self.arena.header[H_PROGRAM])
+
+    def forget_terms(self) -> None:
+        """Somebody else has worked on the arena: an id may mean another term now."""
+        self._memo.clear()
+
+    def publish(self) -> None:
+        """Tells other processes what is indexed."""
+        keeps = self.arena.arrays["keeps"]
+        for relation in self.program.relations:
+            keeps[relation.number] = self.program.code[relation.address + at.R_KEEP]
+        self.arena.header[H_PROGRAM] += np.uint64(1)
+        self._program_noted = int(self.arena.header[H_PROGRAM])
+
     def retain_all(self) -> None:
         """Keeps triples that no query matches, too."""
-        nodes = (Variable("s"), Variable("p"), Variable("o"))
-        self._open_door(self.program.relation(TriplePattern(*nodes)))
+        self.relate(TriplePattern(Variable("s"), Variable("p"), Variable("o")))
+
+    def relate(self, pattern: TriplePattern) -> Relation:
+        """Lets triples in that unify with a pattern, though no query may have it."""
+        relation = self.program.relation(pattern)
+        if relation.users == 1:
+            self._open_door(relation)
+        return relation
 
     def _close(self, relation: Relation) -> None:
         triples = np.concatenate([*self._list_triples(relation, False), np.zeros(0, np.int32)])
@@ -256,6 +328,8 @@ class Machine:
             self._keep_live(chosen)
         for other in above:
             self._keep_live(other)
+        if self._is_shared:
+            self.publish()
 
     def _keep_live(self, kind: Live) -> None:
         self.program.keep_live(kind)
@@ -389,8 +463,11 @@ class Machine:
         self.arena.header[H_VERSION] = version
         self.arena.header[H_DIRTY] = 0
 
-    def undo_batch(self) -> None:
-        """Goes back to where the last batch began. The answers are what they were; nobody is told."""
+    def undo_batch(self, version: int | None = None) -> None:
+        """Goes back to where the last batch began. The answers are what they were; nobody is told.
+
+        `version` is what the state was before; without it, one less than it is.
+        """
         self.arena.header[H_DIRTY] = 1
         counters = self.arena.arrays["counters"]
         first = int(counters[at.C_BATCH_LOG])
@@ -398,11 +475,14 @@ class Machine:
         self.start(int(journal.write_undo(self.table, first)))
         status = -1
         while status != at.DONE:
-            self.cursor[at.U_OUT] = 0
-            status = self.step()
+            if status != at.SWITCH:
+                self.cursor[at.U_OUT] = 0  # also when a group's rows do not fit: nobody reads them
+            status = int(kernel.step(self._prepare()))
+            if status == at.SWITCH:
+                self._switch()
         self.cursor[at.U_MIXED] = self.cursor[at.U_GROUP_END] = self.cursor[at.U_OUT] = 0
         journal.close_undo_of_batch(self.table)
-        self.arena.header[H_VERSION] -= np.uint64(1)
+        self.arena.header[H_VERSION] = self.version - 1 if version is None else version
         self.arena.header[H_DIRTY] = 0
 
     def set_messages_room(self, messages: int) -> None:
@@ -543,6 +623,7 @@ class Machine:
         self._has_room("candidates", program.most_candidates * at.GIVEN, np.int64)
         self._has_room("odometer", program.most_views + 1, np.int64)
         self._has_room("groups", messages, np.int32)
+        self._has_room("muted", messages, np.int32)
         self._has_room("slots", 1 << (2 * messages).bit_length(), np.int32)  # a hash table of them, half full at most
         self.cursor[at.U_OUT_ROOM], self.cursor[at.U_STAGE_ROOM] = (
             len(self.out) - at.ROW_SPARE,
@@ -559,14 +640,30 @@ class Machine:
             "words": self.terms.words,
             "out": self.out,
             "stage": self._stage,
+            "classes": self._classes,
         }
-        self._table = Table(State(**{**self.arena.arrays, **self._private, **given}))
+        arrays = {name: self.arena.arrays[name] for name in _IN_ARENA if name in State._fields}
+        self._table = Table(State(**{**arrays, **self._private, **given}))
 
     def _has_room(self, name: str, length: int, dtype: Any) -> None:
         """Makes an array of the private memory larger, if need be; what is in it stays."""
         old = self._private.get(name, np.zeros(0, dtype))
         if len(old) < length:
             self._private[name] = np.concatenate([old, np.zeros(max(length, 2 * len(old)) - len(old), dtype)])
+
+
+def fixed_keys() -> Longs:
+    """Keys of a hash that is the same in all processes: it says which class a term is in."""
+    digest = hashlib.blake2b(b"deltastar", digest_size=8 * K_MASK).digest()
+    keys: Longs = np.zeros(KEYS, np.int64)
+    keys[:K_MASK] = np.frombuffer(digest, np.int64)
+    keys[K_MASK] = (1 << HASH_BITS) - 1
+    return keys
+
+
+def _class_array(flags: Mapping[Place, int]) -> Longs:
+    records = [number for class_, flag in flags.items() for number in (*class_, flag)]
+    return np.array([*fixed_keys(), len(flags), sum(flags.values()), *records], np.int64)
 
 
 def _predicate_arrays(entries: int, text: int) -> PredicateArrays:

@@ -71,6 +71,7 @@ from deltastar.layout import (
     V_STEPS,
     VARIABLE,
     Y_LIVE_SLOT,
+    Z_FLAGS,
 )
 
 AHEAD = 8
@@ -141,6 +142,13 @@ def _fits(st, record, value):
         if not _fits_extra(st, program[place], program[place + 1], program[place + 2], value):
             return False
     return True
+
+
+@inlined
+def _is_foreign(st, record, value):
+    """Whether the value is in a class that another engine looks at. No live lists could spare that."""
+    own = st.program[record + V_MASK] & st.classes[Z_FLAGS]
+    return own != 0 and st.flags[value] & own != own
 
 
 @kernel
@@ -363,7 +371,11 @@ def search(st, trigger, sink, room, run, end):
             else:
                 while at < run_end:
                     value = heap[at]
-                    if value != excluded and _is_in_others(st, variables, variable, value, frames[frame + F_ENTRY]):
+                    if (
+                        value != excluded
+                        and not _is_foreign(st, record, value)
+                        and _is_in_others(st, variables, variable, value, frames[frame + F_ENTRY])
+                    ):
                         if not _fits(st, record, value):
                             waste(st, frames[frame + F_LIVE])
                             at += 1
@@ -386,6 +398,8 @@ def search(st, trigger, sink, room, run, end):
         if value == excluded:
             continue
         if depth < inners:
+            if _is_foreign(st, record, value):
+                continue
             if not _is_in_others(st, variables, variable, value, frames[frame + F_ENTRY]):
                 continue
             values[variable] = value

@@ -70,6 +70,10 @@ class State(NamedTuple):
     """Room for a hash table of a group's messages."""
     out: Any
     stage: Any
+    muted: Any
+    """For each message: 1 when it is not for this engine to count that it has no effect."""
+    classes: Any
+    """The classes of terms that variables are restricted to: see `layout.py`."""
     incoming: Any
     """The text of one message's terms, one behind the other."""
 
@@ -114,6 +118,8 @@ DTYPES = State(
     slots=np.int32,
     out=np.int32,
     stage=np.int32,
+    muted=np.int32,
+    classes=np.int64,
     incoming=np.uint8,
 )
 

@@ -182,7 +182,7 @@ def _open_message(st):
         return False
     is_there = is_in(st, st.hits[0], s, p, o)
     if is_there == (op == OP_INSERT):
-        cursor[U_REPEATED if is_there else U_ABSENT] += 1
+        cursor[U_REPEATED if is_there else U_ABSENT] += 1 - st.muted[cursor[U_MESSAGE]]
         return False
     cursor[U_EFFECTIVE] += 1
     cursor[U_SERIAL] += 1

@@ -136,13 +136,13 @@ class Program:
 
     # What queries need ------------------------------------------------------------------------------------------------
 
-    def add(self, plan: Plan) -> Compiled:
-        """Compiles a query."""
+    def add(self, plan: Plan, flags: Mapping[Variable, int] | None = None) -> Compiled:
+        """Compiles a query, some of whose variables may take only values that have certain flags."""
         self.fresh = Fresh([], [], [])
         query = plan.query
         counted = query.semantics in (Semantics.DISTINCT, Semantics.ASK)
         projected = [variable for variable in query.projection if variable in query.pattern.variables]
-        evaluated = [self._component(plan, component) for component in plan.components]
+        evaluated = [self._component(plan, component, flags or {}) for component in plan.components]
         if len(evaluated) == 1 and not counted:
             only, variables = evaluated[0]
             only.plain_users += 1
@@ -241,6 +241,33 @@ class Program:
     def bounds(self) -> Bounds:
         """How many numbers of each kind are in use."""
         return Bounds(self.relation_numbers, self.targets, self.views)
+
+    def take_flag(self) -> int:
+        """A flag of nodes, for whoever sets it. To be asked for before the first query comes."""
+        number = self._bits.take()
+        assert number < at.MOST_BITS
+        return 1 << number
+
+    def suspend_plain(self) -> Callable[[], None]:
+        """Has the kernel look for embeddings of those components only that have views. Gives the way back."""
+        before = self.code.copy()
+        viewed = {trigger for component in self.components if component.views for trigger in component.triggers}
+        for relation in self.relations:
+            head = relation.address + at.R_TRIGGER
+            while trigger := int(self.code[head]):
+                if trigger in viewed:
+                    head = trigger + at.T_NEXT
+                else:
+                    self.code[head] = self.code[trigger + at.T_NEXT]
+
+        def resume() -> None:
+            for relation in self.relations:
+                self.code[relation.address + at.R_TRIGGER] = before[relation.address + at.R_TRIGGER]
+            for component in self.components:
+                for trigger in component.triggers:
+                    self.code[trigger + at.T_NEXT] = before[trigger + at.T_NEXT]
+
+        return resume
 
     # Relations --------------------------------------------------------------------------------------------------------
 
@@ -357,7 +384,9 @@ class Program:
 
     # Components, views, products --------------------------------------------------------------------------------------
 
-    def _component(self, plan: Plan, component: Component) -> tuple[Evaluated, list[Variable]]:
+    def _component(
+        self, plan: Plan, component: Component, flags: Mapping[Variable, int]
+    ) -> tuple[Evaluated, list[Variable]]:
         """The kernel's component for one of a plan's, and its variables in the order of its rows."""
         patterns = [plan.patterns[index] for index in component.patterns]
         relations = [self.relation(pattern) for pattern in patterns]
@@ -373,7 +402,7 @@ class Program:
                     variables.append(variable)
             places = tuple(variables.index(variable) for variable in own)  # type: ignore[arg-type]
             members.append((relations[index].number, places))
-        shape = Shape(tuple(members), len(variables))
+        shape = Shape(tuple(members), len(variables), tuple(flags.get(variable, 0) for variable in variables))
         evaluated = self._components.get(shape)
         if evaluated is None:
             evaluated = self._new_component(shape, [relations[index] for index in order])

@@ -20,6 +20,8 @@ class Shape(NamedTuple):
 
     patterns: tuple[tuple[int, tuple[int, ...]], ...]
     width: int
+    flags: tuple[int, ...] = ()
+    """For each variable, flags that its values must have: those of its class, where it is restricted to one."""
 
 
 @dataclass(eq=False)

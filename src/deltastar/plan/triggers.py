@@ -80,6 +80,7 @@ class Compiler:
         self.candidate_at = [sum(degree[:variable]) for variable in range(self.variables)]
         self.candidates = sum(degree)
         self._degree = degree
+        self._flags = [*shape.flags, *[0] * (self.variables - shape.width)]
         self._is_bridge = [edge.ends[1] not in self._reached({edge.ends[0]}, edge) for edge in self._edges]
         self._live = {(edge, end): self._live_key(edge, end) for edge in range(len(self._edges)) for end in (0, 1)}
 
@@ -130,7 +131,7 @@ class Compiler:
             bound.add(self._edge_node[pattern])
             bounds += [self._edge_node[pattern], at.FROM_EDGE]
         made = Trigger(
-            bounds, [], [], [], [], [[] for _ in range(self.variables)], [0] * self.variables,
+            bounds, [], [], [], [], [[] for _ in range(self.variables)], list(self._flags),
             [[] for _ in range(self.variables)], set(),
         )  # fmt: skip
         self._add_unary(made, pattern)
