@@ -1,7 +1,8 @@
 """Random cases by the hundred thousand: `python -m tests.differential 100000 [FIRST_SEED]`, on all cores.
 
-Three ways lead into the engine, and each is held against the reference: `kernel`, event by event; `bytes`, rows of RDF
-Patch cut anywhere, through buffers without room to spare; `paper`, event by event with the paper's algorithms.
+Four ways lead into the engine, and each is held against the reference: `kernel`, event by event; `switching`, the same
+with live lists that come and go all the time; `bytes`, rows of RDF Patch cut anywhere, through buffers without room to
+spare; `paper`, event by event with the paper's algorithms.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from concurrent.futures import ProcessPoolExecutor
 
 from tests.support.batches import judge_batches
 from tests.support.generate import random_case
-from tests.support.judge import judge, paper
+from tests.support.judge import judge, paper, switching
 
 BLOCK = 500
 WAYS: dict[str, Callable[[int], int]] = {
     "kernel": lambda seed: judge(random_case(seed)),
+    "switching": lambda seed: judge(random_case(seed), switching),
     "bytes": lambda seed: judge_batches(random_case(seed), seed),
     "paper": lambda seed: judge(random_case(seed), paper),
 }
