@@ -20,8 +20,9 @@ from deltastar.errors import SourceError
 _PAGE = 4096
 _MAP_NORESERVE = 0x4000  # Linux; Python names it from 3.13 on
 _MAGIC = 0x3152415453544C44  # "DLTSTAR1"
-H_MAGIC, H_LAYOUT, H_VERSION, H_DIRTY = 0, 1, 2, 3
-"""The header: which arrays these are, the last batch that was applied, and whether one is under way."""
+H_MAGIC, H_LAYOUT, H_VERSION, H_DIRTY, H_PROGRAM, H_OWNER, H_WRITER, H_SLOT = 0, 1, 2, 3, 4, 5, 6, 7
+"""The header: which arrays these are, the last batch that was applied, and whether one is under way; how often the
+program has changed, whose arena it is, who worked on it last, and which of two residues is that of the version."""
 
 
 class Arena:
@@ -45,6 +46,16 @@ class Arena:
             raise SourceError(f"{path} is not an arena of this version of deltastar; remove it to start from nothing")
 
 
+def read_header(path: str | os.PathLike[str]) -> list[int]:
+    """The header of an arena in a file, for whoever wants to know whether it is of any use; zeros if there is none."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(8 * 64)
+    except FileNotFoundError:
+        header = b""
+    return [int(number) for number in np.frombuffer(header.ljust(8 * 64, b"\0"), np.uint64)]
+
+
 def _digest(arrays: Mapping[str, tuple[Any, int]]) -> int:
     """A number that differs when the arrays do."""
     return zlib.crc32(repr([(name, np.dtype(dtype).str, size) for name, (dtype, size) in arrays.items()]).encode())
@@ -52,7 +63,13 @@ def _digest(arrays: Mapping[str, tuple[Any, int]]) -> int:
 
 def _map_private(size: int) -> mmap.mmap:
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-    return mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    try:
+        return mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    except OSError as error:
+        raise SourceError(
+            f"the system refuses {size >> 30} GiB of address space that the kernel reserves, not uses ({error}); "
+            "lift the limit (ulimit -v unlimited; vm.overcommit_memory 0 or 1), or evaluate with the paper's algorithms"
+        ) from None
 
 
 def _map_file(path: str, size: int) -> mmap.mmap:

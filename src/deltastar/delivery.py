@@ -67,14 +67,23 @@ class Delivery:
 
     def writer(self, format: str, variables: Variables, with_time: bool = False) -> Writer:
         """Writes blocks to a sink that was opened with these."""
-        self._is_stale = True
         if format == "parquet":
-            columns = ColumnEncoder(variables, self._widths, with_time)
-            self._encoders.append(columns)
-            return Writer(None, columns)
-        lines = CompiledEncoder(format, variables, self._widths, with_time)
-        self._encoders.append(lines)
-        return Writer(lines, None)
+            return Writer(None, self.columns(variables, with_time))
+        return Writer(self.lines(format, variables, with_time), None)
+
+    def lines(self, format: str, variables: Variables, with_time: bool = False) -> CompiledEncoder:
+        """Makes lines of blocks, for an output with these variables."""
+        encoder = CompiledEncoder(format, variables, self._widths, with_time)
+        self._encoders.append(encoder)
+        self._is_stale = True
+        return encoder
+
+    def columns(self, variables: Variables, with_time: bool = False) -> ColumnEncoder:
+        """Makes columns of blocks, for an output with these variables."""
+        encoder = ColumnEncoder(variables, self._widths, with_time)
+        self._encoders.append(encoder)
+        self._is_stale = True
+        return encoder
 
     def block(self, numbers: NDArray[np.int64], time: str = "") -> Block:
         """What the last step has put out; `numbers` holds each message's seq."""

@@ -7,13 +7,18 @@ Each bound variable *offers* its neighbours to those that are not bound; one tha
 (the star at it is incomplete). The next variable is the one with the shortest list of candidates: its value has to be
 in all other lists that it was offered. Where the patterns form a cycle this is a generic join, worst-case optimal up to
 the choice of the order; where they do not, it is the paper's order of stars with one star of look-ahead. Variables of
-a single pattern come last: their lists are multiplied out.
+a single pattern come last: their lists are multiplied out. Where most candidates are dead ends, the lists that are
+offered are those of live neighbours only (`live.py`).
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from deltastar.kernel.graph import find_entry, holds, run_from, size_of
-from deltastar.kernel.jit import kernel
+from deltastar.kernel.jit import inlined, kernel
+from deltastar.kernel.live import is_kept, spare, use, waste
+from deltastar.kernel.text import copy_row, prefetch
 from deltastar.layout import (
     BOUND,
     CHECK,
@@ -23,13 +28,16 @@ from deltastar.layout import (
     F_ENTRY,
     F_EXCLUDED,
     F_INDEX,
+    F_LIVE,
     F_RUN_END,
     F_SIZE,
     F_VARIABLE,
     FRAME,
     G_ENTRY,
     G_EXCLUDED,
+    G_LIVE,
     G_SIZE,
+    G_SPARED,
     GIVEN,
     IN_SLOT,
     N_BLOCK,
@@ -62,7 +70,12 @@ from deltastar.layout import (
     V_STEP,
     V_STEPS,
     VARIABLE,
+    Y_LIVE_SLOT,
+    Z_FLAGS,
 )
+
+AHEAD = 8
+"""Candidates."""
 
 
 @kernel
@@ -122,13 +135,20 @@ def _fits(st, record, value):
     """Whether the patterns of this variable alone allow the value."""
     program = st.program
     mask = program[record + V_MASK]
-    if st.flags[value] & mask != mask:
+    if mask != 0 and st.flags[value] & mask != mask:
         return False
     extra = program[record + V_EXTRA]
     for place in range(extra, extra + program[record + V_EXTRAS] * EXTRA, EXTRA):
         if not _fits_extra(st, program[place], program[place + 1], program[place + 2], value):
             return False
     return True
+
+
+@inlined
+def _is_foreign(st, record, value):
+    """Whether the value is in a class that another engine looks at. No live lists could spare that."""
+    own = st.program[record + V_MASK] & st.classes[Z_FLAGS]
+    return own != 0 and st.flags[value] & own != own
 
 
 @kernel
@@ -148,17 +168,18 @@ def _offer(st, variables, record, value):
     if steps == 0:
         return True
     first = program[record + V_STEP]
-    entry = st.nodes[value * NODE + N_BLOCK] * UNIT
-    end = entry + st.nodes[value * NODE + N_COUNT] * UNIT
+    next_entry = st.nodes[value * NODE + N_BLOCK] * UNIT
+    end = next_entry + st.nodes[value * NODE + N_COUNT] * UNIT
     for step in range(first, first + steps * STEP, STEP):
         other = program[step]
         if bound[other] != 0:
             continue
         slot = program[step + 1]
-        while entry < end and heap[entry] >> TAG_SHIFT < slot:
-            entry += UNIT
-        size = 0
-        excluded = 0
+        while next_entry < end and heap[next_entry] >> TAG_SHIFT < slot:
+            next_entry += UNIT
+        entry = next_entry
+        size, excluded, spared = 0, 0, 0
+        live = program[step + 5]
         if entry < end and heap[entry] >> TAG_SHIFT == slot:
             size = size_of(heap, entry)
             exclusion = program[step + 2]
@@ -169,13 +190,26 @@ def _offer(st, variables, record, value):
             ):
                 excluded = cursor[U_S + program[step + 4]]
                 size -= 1
+            if live != 0 and is_kept(st, live):
+                spared = size
+                entry = find_entry(st.nodes, heap, value, program[live + Y_LIVE_SLOT])
+                size = 0
+                if entry != 0:
+                    size = size_of(heap, entry)
+                    if excluded != 0 and holds(st.counters, heap, st.hubs, entry, excluded):
+                        size -= 1
+                spared -= size
         if size == 0:
+            if spared > 0:
+                spare(st, live, spared)
             _withdraw(st, first, step)
             return False
         given = program[variables + other * VARIABLE + V_CANDIDATE] + offered[other] * GIVEN
         st.candidates[given + G_ENTRY] = entry
         st.candidates[given + G_SIZE] = size
         st.candidates[given + G_EXCLUDED] = excluded
+        st.candidates[given + G_LIVE] = live
+        st.candidates[given + G_SPARED] = spared
         offered[other] += 1
     return True
 
@@ -216,9 +250,24 @@ def _push(st, trigger, variables, depth):
     st.frames[frame + F_ENTRY] = entry
     st.frames[frame + F_SIZE] = size_of(st.heap, entry)
     st.frames[frame + F_EXCLUDED] = candidates[chosen + G_EXCLUDED]
+    live = candidates[chosen + G_LIVE]
+    if live != 0 and is_kept(st, live):
+        spare(st, live, candidates[chosen + G_SPARED])
+        live = 0
+    st.frames[frame + F_LIVE] = live
+    if depth < inners:
+        _look_ahead(st, entry)
     st.frames[frame + F_INDEX] = 0
     st.frames[frame + F_AT] = 0
     st.frames[frame + F_RUN_END] = 0
+
+
+@inlined
+def _look_ahead(st, entry):
+    """Has the blocks of the first candidates brought near, all at the same time."""
+    at, length = run_from(st.heap, entry, 0)
+    for place in range(at, at + min(length, AHEAD)):
+        prefetch(st.heap, np.int64(st.nodes[st.heap[place] * NODE + N_BLOCK]) * UNIT)
 
 
 @kernel
@@ -235,6 +284,24 @@ def _is_in_others(st, variables, variable, value, chosen):
         if entry == chosen and value == candidates[offer + G_EXCLUDED]:
             return False
     return True
+
+
+@inlined
+def _put_leaf(st, sink, end, width, leaf, offer):
+    """A row for each value that a leaf was offered."""
+    heap, values = st.heap, st.values
+    entry, excluded = st.candidates[offer + G_ENTRY], st.candidates[offer + G_EXCLUDED]
+    size = size_of(heap, entry)
+    index = 0
+    while index < size:
+        at, length = run_from(heap, entry, index)
+        for place in range(at, at + length):
+            value = heap[place]
+            if value != excluded:
+                copy_row(sink, end, values, width)
+                sink[end + leaf] = value
+                end += width
+        index += length
 
 
 @kernel
@@ -257,10 +324,17 @@ def search(st, trigger, sink, room, run, end):
         if levels == 0:
             if end > room:
                 return OUT_FULL, end
-            for column in range(width):
-                sink[end + column] = values[column]
+            copy_row(sink, end, values, width)
             sink[run + O_ROWS] = rows + 1
             return DONE, end + width
+        if levels == 1 and inners == 0:
+            leaf = program[program[trigger + T_LEAF]]
+            offer = program[variables + leaf * VARIABLE + V_CANDIDATE]
+            size = st.candidates[offer + G_SIZE]
+            if end + (size - 1) * width <= room:
+                _put_leaf(st, sink, end, width, leaf, offer)
+                sink[run + O_ROWS] = rows + size
+                return DONE, end + size * width
         _push(st, trigger, variables, 0)
     while depth >= 0:
         frame = depth * FRAME
@@ -289,8 +363,7 @@ def search(st, trigger, sink, room, run, end):
                         if end > room:
                             status = OUT_FULL
                             break
-                        for column in range(width):
-                            sink[end + column] = values[column]
+                        copy_row(sink, end, values, width)
                         sink[end + variable] = heap[at]
                         end += width
                         rows += 1
@@ -300,15 +373,19 @@ def search(st, trigger, sink, room, run, end):
                     value = heap[at]
                     if (
                         value != excluded
+                        and not _is_foreign(st, record, value)
                         and _is_in_others(st, variables, variable, value, frames[frame + F_ENTRY])
-                        and _fits(st, record, value)
                     ):
+                        if not _fits(st, record, value):
+                            waste(st, frames[frame + F_LIVE])
+                            at += 1
+                            continue
                         if end > room:
                             status = OUT_FULL
                             break
+                        use(st, frames[frame + F_LIVE])
                         values[variable] = value
-                        for column in range(width):
-                            sink[end + column] = values[column]
+                        copy_row(sink, end, values, width)
                         end += width
                         rows += 1
                     at += 1
@@ -321,19 +398,31 @@ def search(st, trigger, sink, room, run, end):
         if value == excluded:
             continue
         if depth < inners:
-            if not (
-                _is_in_others(st, variables, variable, value, frames[frame + F_ENTRY]) and _fits(st, record, value)
-            ):
+            if _is_foreign(st, record, value):
+                continue
+            if not _is_in_others(st, variables, variable, value, frames[frame + F_ENTRY]):
                 continue
             values[variable] = value
             bound[variable] = 1
-            if not _offer(st, variables, record, value):
+            if not (_fits(st, record, value) and _offer(st, variables, record, value)):
                 bound[variable] = 0
+                waste(st, frames[frame + F_LIVE])
                 continue
+            use(st, frames[frame + F_LIVE])
         else:
             values[variable] = value
             bound[variable] = 1
         depth += 1
+        if depth == levels - 1 and depth >= inners:
+            leaf = program[program[trigger + T_LEAF] + depth - inners]
+            offer = program[variables + leaf * VARIABLE + V_CANDIDATE]
+            size = st.candidates[offer + G_SIZE]
+            if end + (size - 1) * width <= room:  # all its rows at once, without a frame
+                _put_leaf(st, sink, end, width, leaf, offer)
+                end += size * width
+                rows += size
+                depth -= 1
+                continue
         _push(st, trigger, variables, depth)
     sink[run + O_ROWS] = rows
     st.cursor[U_DEPTH] = depth

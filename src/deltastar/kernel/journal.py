@@ -88,6 +88,18 @@ def forget(st, first):
 
 
 @kernel
+def hold_messages(address, messages, stride, first, count, is_held):
+    """Keeps the terms of some messages in use, or does so no longer."""
+    st = attach(address)
+    for message in range(first, first + count):
+        for place in range(M_S, M_O + 1):
+            if is_held:
+                retain(st, int(messages[message * stride + place]))
+            else:
+                release(st, int(messages[message * stride + place]))
+
+
+@kernel
 def clear_log(address):
     """What was changed stands."""
     forget(attach(address), 0)
@@ -159,7 +171,8 @@ def _resolve(st, first, count, is_undo):
         st.slots[slot] = 0
     for message in range(first, first + count):
         if not _place(st, message, mask) and not is_undo:
-            cursor[U_REPEATED if messages[message * MESSAGE + M_OP] == OP_INSERT else U_ABSENT] += 1
+            is_insert = messages[message * MESSAGE + M_OP] == OP_INSERT
+            cursor[U_REPEATED if is_insert else U_ABSENT] += 1 - st.muted[message]
             if cursor[U_IS_STRICT] != 0:
                 cursor[U_FAULT] = message
                 return False

@@ -12,14 +12,18 @@ during the search, and patterns behind the trigger pass it over (`exclusion`).
 
 from __future__ import annotations
 
+import numpy as np
+
 from deltastar.kernel.deliver import deliver, new_run
 from deltastar.kernel.edges import find_edge
 from deltastar.kernel.extend import begin, search
 from deltastar.kernel.graph import add_neighbour, find_entry, neighbour_at, size_of
 from deltastar.kernel.jit import kernel
 from deltastar.kernel.journal import note, take_mark
+from deltastar.kernel.live import take_in_lives, take_out_lives
 from deltastar.kernel.relations import is_in, match, take_in, take_in_all, take_out, take_out_all
 from deltastar.kernel.state import attach
+from deltastar.kernel.text import prefetch
 from deltastar.kernel.views import clear_view
 from deltastar.kernel.views import count as count_row
 from deltastar.layout import (
@@ -42,7 +46,9 @@ from deltastar.layout import (
     M_S,
     MATCHED,
     MESSAGE,
+    N_BLOCK,
     NO_EFFECT,
+    NODE,
     O_HEADER,
     O_ROWS,
     O_TARGET,
@@ -65,6 +71,7 @@ from deltastar.layout import (
     S_IS_O,
     S_IS_P,
     SEARCHING,
+    SWITCH,
     T_COMPONENT,
     T_NEXT,
     T_WIDTH,
@@ -91,6 +98,7 @@ from deltastar.layout import (
     U_SERIAL,
     U_STAGE_ROOM,
     U_STAGED,
+    U_SWITCH,
     U_TRIGGER,
     UNIT,
     VIEW_FIRST,
@@ -99,7 +107,10 @@ from deltastar.layout import (
     W_NUMBER,
     W_WIDTH,
 )
-from deltastar.scan_layout import T_TOP
+from deltastar.scan_layout import T_TOP, TERM
+
+AHEAD = 4
+"""Messages: as long as it takes to bring memory near."""
 
 
 @kernel
@@ -110,6 +121,8 @@ def step(table):
     while True:
         if cursor[U_PHASE] == IDLE:
             message = cursor[U_MESSAGE]
+            if cursor[U_SWITCH] != 0:
+                return SWITCH
             if message == cursor[U_MESSAGES]:
                 return DONE
             if not _is_change(st, message):
@@ -119,6 +132,7 @@ def step(table):
                 continue
             if message >= cursor[U_GROUP_END]:
                 st.groups[message] = 0
+            _look_ahead(st, message)
             if not _open_message(st):
                 if cursor[U_IS_STRICT] != 0 and message >= cursor[U_GROUP_END]:
                     cursor[U_FAULT] = message
@@ -134,9 +148,26 @@ def step(table):
 
 
 @kernel
+def _look_ahead(st, message):
+    """Has what the next messages will need brought near: first their nodes, then the blocks that these name."""
+    messages, nodes = st.messages, st.nodes
+    far = message + 2 * AHEAD
+    if far < st.cursor[U_MESSAGES]:
+        at = far * MESSAGE
+        prefetch(nodes, np.int64(messages[at + M_S]) * NODE)
+        prefetch(nodes, np.int64(messages[at + M_O]) * NODE)
+        prefetch(st.term, np.int64(messages[at + M_S]) * TERM)
+        prefetch(st.term, np.int64(messages[at + M_O]) * TERM)
+        at -= AHEAD * MESSAGE
+        if messages[at + M_OP] == OP_INSERT or messages[at + M_OP] == OP_DELETE:
+            prefetch(st.heap, np.int64(nodes[messages[at + M_S] * NODE + N_BLOCK]) * UNIT)
+            prefetch(st.heap, np.int64(nodes[messages[at + M_O] * NODE + N_BLOCK]) * UNIT)
+
+
+@kernel
 def _is_change(st, message):
     op = st.messages[message * MESSAGE + M_OP]
-    return op == OP_INSERT or op == OP_DELETE
+    return op * op == 1  # an insertion or a deletion, without a branch that nobody can predict
 
 
 @kernel
@@ -151,7 +182,7 @@ def _open_message(st):
         return False
     is_there = is_in(st, st.hits[0], s, p, o)
     if is_there == (op == OP_INSERT):
-        cursor[U_REPEATED if is_there else U_ABSENT] += 1
+        cursor[U_REPEATED if is_there else U_ABSENT] += 1 - st.muted[cursor[U_MESSAGE]]
         return False
     cursor[U_EFFECTIVE] += 1
     cursor[U_SERIAL] += 1
@@ -159,7 +190,11 @@ def _open_message(st):
     cursor[U_OP] = op
     cursor[U_S], cursor[U_P], cursor[U_O] = s, p, o
     cursor[U_HITS], cursor[U_HIT] = hits, 0
-    cursor[U_EDGE] = _edge_of(st, hits, s, p, o) if op == OP_DELETE else take_in_all(st, st.hits, hits, s, p, o)
+    if op == OP_DELETE:
+        cursor[U_EDGE] = _edge_of(st, hits, s, p, o)
+    else:
+        cursor[U_EDGE] = take_in_all(st, st.hits, hits, s, p, o)
+        take_in_lives(st, hits)
     for hit in range(hits):
         st.stamps[st.program[st.hits[hit] + R_NUMBER]] = cursor[U_SERIAL]
     cursor[U_TRIGGER] = st.program[st.hits[0] + R_TRIGGER]
@@ -241,6 +276,7 @@ def _close_message(st):
     cursor = st.cursor
     if cursor[U_OP] == OP_DELETE:
         take_out_all(st, st.hits, cursor[U_HITS], cursor[U_S], cursor[U_P], cursor[U_O])
+        take_out_lives(st, cursor[U_HITS])
     cursor[U_PHASE] = IDLE
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,6 +108,27 @@ class ColumnEncoder:
             kernel.tabulate(plan.records, plan.places, columns.subscribers, columns.ends, columns.ids, rows, ids)
             yield from self._batches(table, columns, ids.reshape(-1, rows), 0, rows)
 
+    def maps(self, table: int, columns: Columns) -> Iterator[Any]:
+        """Arrow record batches of query, seq, op, and a binding as a map from variable to term."""
+        arrow, plan, rows = pyarrow(), columns.plan, len(columns)
+        if rows == 0:
+            return
+        sizes = np.diff(columns.ends)
+        names = [name for positions in plan.positions for name in positions]
+        starts = np.cumsum([0, *map(len, plan.positions)])[columns.subscribers]
+        keys = np.repeat(starts - columns.ends[:-1], sizes) + np.arange(len(columns.ids))
+        limits = [0, *_halved(table, columns, self._most_bytes), rows]
+        for first, last in pairwise(limits):
+            low, high = int(columns.ends[first]), int(columns.ends[last])
+            ids = columns.ids[low:high]
+            binding = arrow.MapArray.from_arrays(
+                arrow.array((columns.ends[first : last + 1] - low).astype(np.int32)),
+                arrow.array(names, arrow.string()).take(arrow.array(keys[low:high])),
+                _strings(table, ids, int(kernel.measure(table, ids, len(ids)))),
+            )
+            fixed = self._fixed_arrays(columns, first, last)[:3]
+            yield arrow.RecordBatch.from_arrays([*fixed, binding], names=["query", "seq", "op", "binding"])
+
     def _batches(self, table: int, columns: Columns, ids: Ints, first: int, last: int) -> Iterator[Any]:
         """The rows from `first` to `last`, in two halves when a column has more text than Arrow can hold."""
         parts = [np.ascontiguousarray(column[first:last]) for column in ids]
@@ -132,6 +153,19 @@ class ColumnEncoder:
             arrow.array([REMOVED, ADDED]).take(arrow.array(is_added)),
         ]
         return [*arrays, arrow.nulls(last - first, arrow.string())] if self._with_time else arrays
+
+
+def _halved(table: int, columns: Columns, most_bytes: int) -> list[int]:
+    """Rows in front of which to cut, so that no part has more text than Arrow can hold in one column."""
+    cuts = [0, len(columns)]
+    while True:
+        for place, (first, last) in enumerate(pairwise(cuts)):
+            ids = columns.ids[columns.ends[first] : columns.ends[last]]
+            if last - first > 1 and int(kernel.measure(table, ids, len(ids))) > most_bytes:
+                cuts.insert(place + 1, (first + last) // 2)
+                break
+        else:
+            return cuts[1:-1]
 
 
 def deltas(columns: Columns, term: Callable[[int], Term], time: str = "") -> Iterator[Delta]:
