@@ -1,17 +1,17 @@
 """Paths and trees through hubs, nearly all of whose neighbours are dead ends two steps away: what a message costs.
 
-    python bench/hubs.py [--neighbours 2000,20000,200000,1000000] [--messages 2000] [--repeat 3] [--shapes …] [--json FILE]
+    python bench/hubs.py [--neighbours 2000,20000,200000,1000000] [--messages 2000] [--repeat 3] [--shapes …]
 
-A hub's neighbours all lead on, but only a few of them lead on twice, so that a search that looks one step ahead visits
-them all. The shapes:
+A hub's neighbours all lead on, but only a few of them lead on twice, so that a search that looks one step ahead
+visits them all. The shapes:
 
-    middle   a path of four edges, whose middle variable binds the hub; edges into the hub come and go
+    middle   a path of five edges, whose middle variable binds the hub; edges into the hub come and go
     tree     the same with two branches behind the hub, of which one is always dead
     leaving  edges from the hub to its neighbours come and go: insertion into, and deletion from, the hub's own list
     toggling the last edge of a neighbour comes and goes, so that it comes alive and dies, and with it an answer
 
-CPU microseconds per message of the kernel's step, without the deltas' text. The bar is a ratio between the largest and
-the smallest hub of at most 2.
+CPU microseconds per message of the kernel's step, without the deltas' text. The bar is a ratio between the largest
+and the smallest hub of at most 2.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from subject import Subject
 
 LIVE = 4
 FEEDERS = 64
+PATH = "?b <http://h/p1> ?h . ?h <http://h/p2> ?n . ?n <http://h/p3> ?m . ?m <http://h/p4> ?z"
 QUERIES = {
-    "path": "SELECT * { ?a <http://h/p0> ?b . ?b <http://h/p1> ?h . ?h <http://h/p2> ?n . ?n <http://h/p3> ?m . ?m <http://h/p4> ?z }",
-    "tree": "SELECT * { ?b <http://h/p1> ?h . ?h <http://h/p2> ?n . ?n <http://h/p3> ?m . ?m <http://h/p4> ?z . ?n <http://h/p5> ?k . ?k <http://h/p6> ?y }",
+    "path": f"SELECT * {{ ?a <http://h/p0> ?b . {PATH} }}",
+    "tree": f"SELECT * {{ {PATH} . ?n <http://h/p5> ?k . ?k <http://h/p6> ?y }}",
 }
 SHAPES = {"middle": "path", "tree": "tree", "leaving": "path", "toggling": "path"}
 Edge = tuple[str, int, str]

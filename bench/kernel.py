@@ -1,11 +1,11 @@
-"""The kernel's search beside the native yardstick: CPU time of a step per relevant message, on the same ids and queries.
+"""The kernel's search beside the native yardstick: CPU time of a step per relevant message.
 
-    python bench/kernel.py [--triples 200000,2000000] [--updates 200000] [--queries star,path3,…] [--repeat 5] [--json FILE]
+    python bench/kernel.py [--triples 200000,2000000] [--updates 200000] [--queries star,path3,…] [--repeat 5]
 
 The yardstick (`native/yardstick.cpp`) and the kernel take turns, each from a fresh graph, and the best of `--repeat`
 counts. Both decide which messages match a pattern before the clock of a message's search stops, keep the graph as a
-set, and write the ids of every delta to a buffer; a run in which they do not find equally many deltas is an error. The
-kernel's figure is what `deltastar bench` calls `evaluate_s`, in CPU time.
+set, and write the ids of every delta to a buffer; a run in which they do not find equally many deltas is an error.
+The kernel's figure is what `deltastar bench` calls `evaluate_s`, in CPU time.
 """
 
 from __future__ import annotations

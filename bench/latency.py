@@ -2,11 +2,11 @@
 
     python bench/latency.py [--triples 2000000] [--messages 200000] [--queries star,path3] [--json FILE]
 
-All triples of the graph match a pattern of some query, so all are kept. Each call is timed for itself, in CPU time: what
-other programs do is not in it, page faults and Python's collection of garbage are (what is there before the first call is
-frozen, as in any program that cares; a first run of `--warm` calls is not counted). Calls that bring more than `--many`
-deltas are counted apart, for they take as long as their deltas. `growth` inserts triples only, of terms that are new: every
-array of the arena grows while it is timed.
+All triples of the graph match a pattern of some query, so all are kept. Each call is timed for itself, in CPU time:
+what other programs do is not in it, page faults and Python's collection of garbage are (what is there before the
+first call is frozen, as in any program that cares; a first run of `--warm` calls is not counted). Calls that bring
+more than `--many` deltas are counted apart, for they take as long as their deltas. `growth` inserts triples only, of
+terms that are new: every array of the arena grows while it is timed.
 """
 
 from __future__ import annotations

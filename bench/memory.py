@@ -2,11 +2,11 @@
 
     python bench/memory.py [--triples 2000000] [--neighbours 1000] [--json FILE]
 
-*edges*: a typed power-law graph (`generate.py`), all of whose predicates are in queries of two variables. *labels*: triples
-of simple stars, with constant objects. Beside `arena_bytes`, which leaves the terms' texts out, stands what the kernel of
-the operating system says of the pages that were touched. *reuse*: a graph grows to ten times its triples and shrinks back,
-three times. *star*: a centre with so many neighbours in each of three patterns, and how many records the paper's version
-keeps for small ones, where it has one for each combination.
+*edges*: a typed power-law graph (`generate.py`), all of whose predicates are in queries of two variables. *labels*:
+triples of simple stars, with constant objects. Beside `arena_bytes`, which leaves the terms' texts out, stands what
+the kernel of the operating system says of the pages that were touched. *reuse*: a graph grows to ten times its
+triples and shrinks back, three times. *star*: a centre with so many neighbours in each of three patterns, and how
+many records the paper's version keeps for small ones, where it has one for each combination.
 """
 
 from __future__ import annotations

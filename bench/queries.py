@@ -3,9 +3,10 @@
     python bench/queries.py [--queries 10000] [--sharing 1000] [--messages 300000] [--repeat 5] [--json FILE]
 
 *idle*: messages that match one query, beside `--queries` others that they do not match: other predicates, or the same
-predicate with another constant. *none*: messages that match no query at all. *sharing*: `--sharing` queries over fifty
-distinct stars, with other names for their variables, beside those fifty alone; the search is shared, the answers are not,
-so the deltas are counted but not written. CPU time from the bytes to the kernel's output; the two take turns.
+predicate with another constant. *none*: messages that match no query at all. *sharing*: `--sharing` queries over
+fifty distinct stars, with other names for their variables, beside those fifty alone; the search is shared, the
+answers are not, so the deltas are counted but not written. CPU time from the bytes to the kernel's output; the two
+take turns.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python bench/scaling.py [--sizes 10000,100000,1000000,10000000] [--plot docs/img/scaling.svg] [--json FILE]
 
-*ground*: four patterns without variables; of all messages, all about the predicates that are asked for, one in ten adds
-or removes one of the four triples. *simple star*: insertions of three labels on a third as many nodes, so that all are
-kept. CPU time from bytes to the kernel's output, and `arena_bytes`. The slope is that of the logarithms: 1 is linear, 0
-is constant; the paper has both in constant time a message, and in constant and linear space.
+*ground*: four patterns without variables; of all messages, all about the predicates that are asked for, one in ten
+adds or removes one of the four triples. *simple star*: insertions of three labels on a third as many nodes, so that
+all are kept. CPU time from bytes to the kernel's output, and `arena_bytes`. The slope is that of the logarithms: 1 is
+linear, 0 is constant; the paper has both in constant time a message, and in constant and linear space.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ def plot(results: dict[str, list[Point]]) -> str:
     """Both panels, side by side, with logarithmic axes."""
     width, height = len(PANELS) * (SIZE + MARGIN) + MARGIN, SIZE + 2 * MARGIN
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="13">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
+        'font-size="13">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for number, panel in enumerate(PANELS):

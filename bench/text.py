@@ -2,10 +2,10 @@
 
     python bench/text.py [--messages 1000000] [--repeat 5] [--format jsonl] [--json FILE]
 
-*rare*: one message in a hundred matches a pattern of the query. *star*: every message matches one of a star's patterns,
-and two in three messages bring a delta. Ours is what `deltastar run --engine inline` does between opening the source and
-closing the sink, kernel compiled, in this process; pyoxigraph reads the same rows as N-Triples and gives its quads to
-nobody. They take turns; CPU time, the system's included; best of `--repeat`.
+*rare*: one message in a hundred matches a pattern of the query. *star*: every message matches one of a star's
+patterns, and two in three messages bring a delta. Ours is what `deltastar run --engine inline` does between opening
+the source and closing the sink, kernel compiled, in this process; pyoxigraph reads the same rows as N-Triples and
+gives its quads to nobody. They take turns; CPU time, the system's included; best of `--repeat`.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def timed(call: Callable[[], None]) -> float:
 
 
 def rows(name: str, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Operations and triples: people, of whom most things are said several times; a third of the objects are literals."""
+    """Operations and triples: people, of whom most is said several times; a third of the objects are literals."""
     rng = random.Random(options.seed)
     people = [f"<http://example.org/person/{rng.randrange(10**9)}>" for _ in range(options.people)]
     others = [f"<http://example.org/vocabulary#p{number}>" for number in range(2, 2 + PREDICATES)]

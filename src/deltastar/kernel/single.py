@@ -1,4 +1,4 @@
-"""One message for itself, admitted and applied in one call: entering compiled code twice costs more than most messages."""
+"""One message for itself, admitted and applied in one call: a second call costs more than most messages do."""
 
 from __future__ import annotations
 

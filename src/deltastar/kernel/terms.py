@@ -28,6 +28,7 @@ from deltastar.scan_layout import (
     IS_PENDING,
     K_MASK,
     LENGTH_BYTES,
+    LINE_WORDS,
     LONGEST_TERM,
     N_HASH,
     N_NEXT,
@@ -363,18 +364,29 @@ def _text_at(rows, base, part):
 
 @kernel
 def _fetch(t, rows, first, last):
-    """Asks for the memory that looking these rows' terms up will read, step by step."""
-    for step in range(3):
+    """Asks for the memory that looking these rows' terms up will read, step by step: buckets, their first terms, the
+    second ones where the first are others, and texts.
+    """
+    for step in range(4):
         for base in range(first * ROW, last * ROW, ROW):
             for part in range(PARTS):
-                bucket = bucket_of(t, np.int64(rows[base + R_SUBJECT_HASH + part * HASH_STEP]))
+                hash_ = np.int64(rows[base + R_SUBJECT_HASH + part * HASH_STEP])
+                bucket = bucket_of(t, hash_)
                 if step == 0:
                     prefetch(t.head, bucket)
-                elif step == 1:
-                    prefetch(t.term, np.int64(t.head[bucket]) * TERM)
-                else:
-                    place = np.int64(t.term[np.int64(t.head[bucket]) * TERM + N_PLACE])
-                    prefetch(t.words, place * GRANULE_WORDS)
+                    continue
+                at = np.int64(t.head[bucket]) * TERM
+                if step == 1:
+                    prefetch(t.term, at)
+                    continue
+                if t.term[at + N_HASH] != hash_:
+                    at = np.int64(t.term[at + N_NEXT]) * TERM
+                    if step == 2:
+                        prefetch(t.term, at)
+                if step == 3:
+                    words = np.int64(t.term[at + N_PLACE]) * GRANULE_WORDS
+                    prefetch(t.words, words)
+                    prefetch(t.words, words + LINE_WORDS)
 
 
 @kernel
