@@ -36,9 +36,8 @@ def as_lines(shares: QueryShares, names: Names) -> tuple[str, list[str]]:
         for index, pattern in enumerate(plan.patterns)
     ]
     heading = f"shards: {shares.cells} of {shares.shards} have a part of the answers each, by the shares {grid}"
-    load = (
-        f"load: the fullest shard gets {_percent(shares.part)} of the messages; each goes to {shares.sent:.3g} shards"
-    )
+    sent = f"{shares.sent:.3g} shard{'s' if shares.sent > 1 else ''} on average"
+    load = f"load: the fullest shard gets {_percent(shares.part)} of the messages; each goes to {sent}"
     return heading, [*replications, load]
 
 

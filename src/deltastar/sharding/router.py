@@ -106,7 +106,7 @@ class Router:
         table = text_of_rows(seqs, ops, ss, ps, os)
         split = _Split("", Syntax.PATCH, IS_NUMBERED, table)
         self._read(np.frombuffer(table.text, np.uint8), split, 1)
-        split.lines = 0
+        split.lines, split.has_graphs = 0, False
         return self._pack(split)
 
     # Reading ---------------------------------------------------------------------------------------------------------
