@@ -5,6 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CASES ?= 100000
+ENGINE ?= all
 
 .DEFAULT_GOAL := help
 
@@ -34,8 +35,8 @@ test: $(READY) ## all tests, lint and types
 test-fast: $(READY) ## the tests that take under two minutes
 	$(BIN)/pytest -n auto -m "not slow"
 
-test-differential: $(READY) ## CASES=100000 random cases against the reference
-	$(BIN)/python -m tests.differential $(CASES)
+test-differential: $(READY) ## CASES=100000 random cases of each engine (ENGINE=kernel|bytes|paper|all) against the reference
+	$(BIN)/python -m tests.differential $(CASES) --engine $(ENGINE)
 
 check: $(READY) ## lint and types only
 	$(BIN)/ruff check .
