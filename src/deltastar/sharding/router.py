@@ -35,13 +35,13 @@ from deltastar.sharding.packed import (
     IS_NUMBERED,
     header,
     letter_line,
+    mark_line,
 )
 
 _ROWS = 1 << 12
 _SLACK = 128
 """Copies go by whole vectors of 64 bytes."""
 _SYNTAXES = {Syntax.PATCH: scanned.PATCH, Syntax.NTRIPLES: scanned.NTRIPLES, Syntax.NQUADS: scanned.NQUADS}
-_MARKS = {scanned.BEGIN: Mark.BEGIN, scanned.COMMIT: Mark.COMMIT, scanned.ABORT: Mark.ABORT}
 _NO_NUMBERS: Longs = np.zeros(0, np.int64)
 
 
@@ -156,20 +156,18 @@ class Router:
 
     def _special(self, row: list[int], line: int, place: int, split: _Split) -> None:
         """A mark, or a row that the scanner does not read."""
-        kind = row[scanned.R_KIND]
         event: Event | None
-        if kind in _MARKS and split.table is None:
-            event = _MARKS[kind]
-        elif split.table is not None:
-            event = split.table.event(line - 1)
+        text = self._data[row[scanned.R_TEXT] : row[scanned.R_TEXT + 1]].tobytes()
+        if split.table is not None:
+            event, line = split.table.event(line - 1), 0
         else:
-            text = self._data[row[scanned.R_TEXT] : row[scanned.R_TEXT + 1]].tobytes()
             event, has_graph = read_line(text, split.source, line, split.syntax)
             split.has_graphs |= has_graph
         if isinstance(event, Update):
             self._route_update(event, place, split)
         elif isinstance(event, Mark):
-            self._send(range(self._shards), f"{event.value} .\n".encode(), place, split)
+            self._send((0,), mark_line(event, line, text.decode().rstrip("\r\n")), place, split)
+            self._send(range(1, self._shards), f"{event.value} .\n".encode(), place, split)
         elif event is not None:
             split.malformed += event.is_message
             self._send((0,), letter_line(event), place, split)
