@@ -85,13 +85,13 @@ def unpack(blob: bytes | memoryview) -> Packed:
 
 def mark_line(mark: Mark, line: int, text: str) -> bytes:
     """A mark for shard 0: behind it, as a comment, where in the split it stands and how, should it be out of place."""
-    return f"{mark.value} . #{json.dumps([line, text])}\n".encode()
+    return f"{mark.value} . #{line}#{text}\n".encode()
 
 
 def read_mark(line: bytes, lines_before: int) -> tuple[int, str]:
     """The line and the text of a mark from such a line."""
-    number, text = json.loads(line[line.index(b"#") + 1 :])
-    return number + lines_before if number else 0, text
+    _, number, text = line.decode().split("#", 2)
+    return int(number) + lines_before if int(number) else 0, text
 
 
 def letter_line(letter: Malformed) -> bytes:

@@ -39,6 +39,8 @@ from deltastar.sharding.packed import (
 )
 
 _ROWS = 1 << 12
+_MARKS = 1 << 12
+"""Marks for which there is room behind the data, at least, whenever rows are read."""
 _SLACK = 128
 """Copies go by whole vectors of 64 bytes."""
 _SYNTAXES = {Syntax.PATCH: scanned.PATCH, Syntax.NTRIPLES: scanned.NTRIPLES, Syntax.NQUADS: scanned.NQUADS}
@@ -112,11 +114,12 @@ class Router:
     # Reading ---------------------------------------------------------------------------------------------------------
 
     def _read(self, given: NDArray[np.uint8], split: _Split, first_line: int) -> None:
-        length = split.end = len(given)
-        self._make_room(length)
+        length = len(given)
+        self._make_room(length + _MARKS * at.MARK_BYTES)
         self._data[:length] = given
         state, cursor, machine = self._state, self._scan, self._machine
         state[at.N_ROWS] = state[at.N_RELEVANT] = state[at.N_DROPPED] = 0
+        state[at.N_END] = length
         self._sizes[:] = 0
         cursor[:] = 0
         cursor[scanned.S_LINES] = first_line
@@ -125,6 +128,7 @@ class Router:
             line = int(cursor[scanned.S_LINES]) - first_line
             messages = split.messages = int(cursor[scanned.S_MESSAGES])
             cursor[scanned.S_MESSAGES] = 0
+            self._make_room(int(state[at.N_END]) + _MARKS * at.MARK_BYTES)
             count = scan.scan_rows(
                 self._data, length, syntax, machine.terms.keys, machine.predicates, cursor, self._rows
             )
@@ -159,14 +163,14 @@ class Router:
         event: Event | None
         text = self._data[row[scanned.R_TEXT] : row[scanned.R_TEXT + 1]].tobytes()
         if split.table is not None:
-            event, line = split.table.event(line - 1), 0
+            event, line, text = split.table.event(line - 1), 0, b""
         else:
             event, has_graph = read_line(text, split.source, line, split.syntax)
             split.has_graphs |= has_graph
         if isinstance(event, Update):
             self._route_update(event, place, split)
         elif isinstance(event, Mark):
-            self._send((0,), mark_line(event, line, text.decode().rstrip("\r\n")), place, split)
+            self._send((0,), mark_line(event, line, text.decode() or f"{event.value} ."), place, split)
             self._send(range(1, self._shards), f"{event.value} .\n".encode(), place, split)
         elif event is not None:
             split.malformed += event.is_message
@@ -175,10 +179,10 @@ class Router:
     def _route_update(self, update: Update, place: int, split: _Split) -> None:
         """Routes a row by its canonical text, which goes behind the data."""
         text = f"{'A' if update[0] == INSERT else 'D'} {update[1]} {update[2]} {update[3]} .\n".encode()
-        start = self._append(text, split)
+        start = self._append(text)
         cursor, machine = np.array([start, 1, 0, 0], np.int64), self._machine
         count = scan.scan_rows(
-            self._data, split.end, scanned.PATCH, machine.terms.keys, machine.predicates, cursor, self._row
+            self._data, start + len(text), scanned.PATCH, machine.terms.keys, machine.predicates, cursor, self._row
         )
         if count == 0:
             self._state[at.N_DROPPED] += 1
@@ -189,7 +193,7 @@ class Router:
 
     def _send(self, shards: Iterable[int], text: bytes, place: int, split: _Split) -> None:
         """A line that goes to some shards as it is."""
-        start = self._append(text, split)
+        start = self._append(text)
         for shard in shards:
             row = int(self._state[at.N_ROWS])
             if (row + 1) * at.SENT > len(self._sent):
@@ -199,11 +203,13 @@ class Router:
             self._sizes[shard * at.YIELD + at.Y_ROWS] += 1
             self._sizes[shard * at.YIELD + at.Y_TEXT] += len(text)
 
-    def _append(self, text: bytes, split: _Split) -> int:
+    def _append(self, text: bytes) -> int:
         """Puts text behind the data; where it begins."""
-        start, split.end = split.end, split.end + len(text)
-        self._make_room(split.end)
-        self._data[start : split.end] = np.frombuffer(text, np.uint8)
+        start = int(self._state[at.N_END])
+        end = start + len(text)
+        self._make_room(end)
+        self._data[start:end] = np.frombuffer(text, np.uint8)
+        self._state[at.N_END] = end
         return start
 
     def _make_room(self, length: int) -> None:
@@ -246,8 +252,6 @@ class _Split:
         self.source, self.syntax, self.flags, self.table = source, syntax, flags, table
         self.messages = self.lines = self.malformed = 0
         self.has_graphs = False
-        self.end = 0
-        """Where the data end, and what was put behind them."""
 
 
 def _check(records: Ints, line: int, table: Table) -> None:
