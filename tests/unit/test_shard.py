@@ -266,3 +266,34 @@ def test_blobs_that_are_none_are_refused() -> None:
 def test_merging_nothing() -> None:
     assert list(merge([])) == []
     assert list(merge([Piece(1, 1, "rejects", b"x", np.zeros(0, np.int64))])) == []
+
+
+TRANSACTIONS = (
+    b"TX .\nA <p:1> <p:p> <p:2> .\nA <p:2> <p:p> <p:3> .\nA <p:2> <p:p> <p:3> .\n",
+    b"A <p:3> <p:p> <p:4> .\nD <p:1> <p:p> <p:2> .\n",
+    b"TC .\nTX .\nD <p:3> <p:p> <p:4> .\nA <p:5> <p:p> <p:2> .\n",
+    b"A <p:5> <p:q> <p:6> .\nD <p:9> <p:p> <p:1> .\n",
+    b"A <p:4> <p:p> <p:5> .\nTA .\nTX .\nA <p:4> <p:p> <p:5> .\n",
+    b"TC .\nD <p:2> <p:p> <p:3> .\n",
+)
+
+
+def through(granularity: str, directory: Path | None, keeps_arenas: bool) -> list[object]:
+    """Transactions over many batches, by one process or by another for each batch, with snapshots all the time."""
+    settings = ShardSettings(QUERIES, granularity=granularity)
+    router, found, shard = Router(QUERIES, 1, granularity), [], Shard(settings)
+    for batch, data in enumerate(TRANSACTIONS):
+        if directory is not None:
+            arenas = str(directory / ("arenas" if keeps_arenas else f"arenas-{batch}"))
+            shard = Shard(settings, FileJournal(directory / "journal"), arenas, Compaction(0, 0.0))
+        (blob,) = router.route(data, Syntax.PATCH, "file")
+        for _ in range(2 if directory else 1):
+            lines = lines_of(shard.apply(batch, [("file", blob)]))
+        found.append((lines, shard.statistics()))
+    return found
+
+
+@pytest.mark.parametrize("keeps_arenas", [True, False])
+@pytest.mark.parametrize("granularity", ["message", "transaction"])
+def test_a_transaction_outlives_processes(tmp_path: Path, granularity: str, keeps_arenas: bool) -> None:
+    assert through(granularity, tmp_path, keeps_arenas) == through(granularity, None, False)
