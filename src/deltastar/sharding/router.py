@@ -7,6 +7,7 @@ ends here. All routers of a run agree on where a triple goes, for that depends o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,13 @@ _NO_NUMBERS: Longs = np.zeros(0, np.int64)
 
 def plans_of(queries: Mapping[str, str | Query]) -> dict[str, Plan]:
     """The plans of queries, by name."""
-    return {name: make_plan(parse_query(query) if isinstance(query, str) else query) for name, query in queries.items()}
+    return {name: _plan_of(query) for name, query in queries.items()}
+
+
+@lru_cache(maxsize=4096)
+def _plan_of(query: str | Query) -> Plan:
+    """Remembered, for a process has routers and shards of the same queries, and parsing takes 10 ms."""
+    return make_plan(parse_query(query) if isinstance(query, str) else query)
 
 
 class Router:
