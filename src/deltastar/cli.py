@@ -196,13 +196,25 @@ def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
     add("--checkpoint", metavar="DIR", help="continue here after an interruption; nothing is lost or written twice")
     add(
         "--engine",
-        choices=("inline", "paper", "spark"),
-        default="inline",
-        help="what evaluates: inline, in this process (default); paper, with the paper's algorithms in plain Python; "
-        "spark, not part of this version",
+        choices=("spark", "inline", "paper"),
+        default="spark",
+        help="what evaluates: spark (default), embedded or on a cluster; inline, in this process; paper, with the "
+        "paper's algorithms in plain Python",
     )
-    add("--shards", type=_positive, metavar="N", help="with --engine spark: how many parts evaluate side by side")
-    add("--master", metavar="URL", help="with --engine spark: the cluster")
+    add(
+        "--shards",
+        type=_positive,
+        metavar="N",
+        help="with spark: how many parts evaluate side by side (default: cores)",
+    )
+    add("--master", metavar="URL", help="with spark: the cluster (default: local[*], which is this machine)")
+    add(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="with spark: a setting of Spark; may be given several times, and counts more than spark-defaults.conf",
+    )
     add("--rejects", metavar="PATH", help="where malformed rows go (default: DELTAS.rejects.jsonl)")
     add("--strict", action="store_true", help="stop at the first malformed row, repeated insert or absent delete")
     add("--quiet", action="store_true", help="say nothing but errors")
