@@ -1,4 +1,4 @@
-"""Encoded deltas by their lines: where the runs of one seq end, and several outputs put together in the order of seq.
+"""Text by its lines: where the runs of one seq end, several outputs put together by seq, messages counted.
 
 A line ends at LF, in every format: canonical terms hold no line breaks. The seq is the number behind `,"seq":` in a
 line of JSON, and the second field of a row of CSV or TSV, whose first may be quoted.
@@ -11,6 +11,7 @@ import numpy as np
 from deltastar.kernel.jit import kernel
 
 LF, QUOTE, COMMA, TAB, ZERO, NINE, COLON, SMALL_S, SMALL_E, SMALL_Q = b'\n",\t09:seq'
+CR, SPACE, HASH, LETTER_A, LETTER_D = b"\r #AD"
 
 
 @kernel
@@ -63,3 +64,31 @@ def gather(data, starts, ends, order, first, last, out):
             out[to] = data[at]
             to += 1
     return to
+
+
+@kernel
+def count_messages(data, length, is_patch, counts):
+    """Adds to `counts` the messages and the lines of whole rows, malformed ones included: `rows.is_message`, in bulk."""
+    at, messages, lines = np.int64(0), np.int64(0), np.int64(0)
+    while at < length:
+        while at < length and (data[at] == SPACE or data[at] == TAB):
+            at += 1
+        if at < length and data[at] != LF and data[at] != CR:
+            if is_patch:
+                first = data[at]
+                at += 1
+                is_word = at < length and 65 <= (data[at] & 0xDF) <= 90
+                messages += (first == LETTER_A or first == LETTER_D) and not is_word
+            else:
+                messages += data[at] != HASH
+            while at < length and data[at] != LF and data[at] != CR:
+                at += 1
+        if at < length and data[at] == CR:
+            at += 1
+            if at < length and data[at] == LF:
+                at += 1
+        elif at < length:
+            at += 1
+        lines += 1
+    counts[0] += messages
+    counts[1] += lines

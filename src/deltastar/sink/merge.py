@@ -34,7 +34,7 @@ def merged(shards: Sequence[bytes | memoryview], format: str) -> Iterator[memory
     """The lines of all shards in the order of seq, in pieces; each is valid until the next one."""
     shards = [data for data in shards if len(data)]
     if len(shards) <= 1:
-        yield from map(memoryview, shards)
+        yield from (memoryview(data) for data in shards)
         return
     text: Bytes = np.concatenate([np.frombuffer(data, np.uint8) for data in shards])
     seqs_of, starts_of, ends_of, base = [], [], [], 0

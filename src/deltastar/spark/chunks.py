@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltastar.delta import Binding
 from deltastar.errors import DeltastarError, SourceError, UsageError
@@ -25,7 +25,6 @@ from deltastar.rdf.source import open_stream, read_graph
 from deltastar.rdf.terms import of_canonical
 from deltastar.sink import (
     AnswerTable,
-    RejectSink,
     default_rejects_path,
     exists,
     format_of,
@@ -41,7 +40,7 @@ from deltastar.statistics import Statistics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from deltastar.spark.evaluate import ShardPlan
     from deltastar.spark.outputs import Output
@@ -209,7 +208,7 @@ class SparkRun:
         frame = spark.readStream.format(NAME).option(OPTION, plan.to_json()).load()
         writer = frame.writeStream.foreachBatch(self._apply).option("checkpointLocation", self._run.directory("spark"))
         trigger = {"processingTime": "0 seconds"} if is_endless else {"availableNow": True}
-        return writer.trigger(**trigger).start()  # type: ignore[arg-type]
+        return writer.trigger(**trigger).start()
 
     def _labels(self, spool: Spool | None) -> dict[str, str]:
         """What messages call the inputs, where that is not their full path."""
@@ -224,7 +223,7 @@ class SparkRun:
             if spool is not None and spool.ended.is_set():
                 query.processAllAvailable()
                 return
-            if query.awaitTermination(_WAIT_S):
+            if query.awaitTermination(_WAIT_S):  # type: ignore[arg-type]
                 return
 
     def _raise_failure(self, query: StreamingQuery) -> None:

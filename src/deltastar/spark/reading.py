@@ -1,4 +1,4 @@
-"""What every task does with a split: read its bytes, and hand them on as whole rows or as events. Knows nothing of Spark.
+"""What every task does with a split: read its bytes, and hand them on as whole rows or as events.
 
 A damaged file gives everything in front of the fault, then the row in which it lies as a dead letter, then the `Fault`.
 """

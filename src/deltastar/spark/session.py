@@ -93,7 +93,7 @@ class Session:
 
     def stop(self) -> None:
         """Stops Spark and its workers."""
-        gateway = self.spark.sparkContext._gateway
+        gateway: Any = self.spark.sparkContext._gateway
         try:
             self.spark.stop()
         finally:
@@ -146,7 +146,9 @@ class Session:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if self.is_local else None
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
         try:
-            gateway = launch_gateway(conf, {"stdout": log, "stderr": log} if log else {})
+            gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                conf, {"stdout": log, "stderr": log} if log else {}
+            )
         except PySparkRuntimeError:
             raise SourceError(f"Spark did not start: {self._why()}") from None
         context = SparkContext(conf=conf, gateway=gateway)
