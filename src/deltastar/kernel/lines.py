@@ -68,7 +68,7 @@ def gather(data, starts, ends, order, first, last, out):
 
 @kernel
 def count_messages(data, length, is_patch, counts):
-    """Adds to `counts` the messages and the lines of whole rows, malformed ones included: `rows.is_message`, in bulk."""
+    """Adds to `counts` the messages and the lines of whole rows, malformed ones included."""
     at, messages, lines = np.int64(0), np.int64(0), np.int64(0)
     while at < length:
         while at < length and (data[at] == SPACE or data[at] == TAB):
