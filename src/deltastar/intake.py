@@ -126,6 +126,7 @@ class Intake:
         messages = machine.messages
         messages[: left * at.MESSAGE] = messages[count * at.MESSAGE : self._written * at.MESSAGE].copy()
         self._numbers[:left] = self._numbers[count : self._written].copy()
+        machine.muted[:left] = machine.muted[count : self._written].copy()
         self._written = left
         cursor[at.U_GROUP] -= count
 
@@ -166,7 +167,8 @@ class Intake:
         if status & at.ABSENT:
             if self._rules.is_strict:
                 raise no_effect(op, row, seq)
-            self._statistics.absent_deletes += 1
+            is_waiting = self._rules.by_transaction and self._cursor[at.U_IS_OPEN]
+            self._cursor[at.U_WAITING_ABSENT if is_waiting else at.U_ABSENT] += 1
 
     def _make_room(self) -> None:
         if self._written == len(self._numbers):

@@ -24,6 +24,7 @@ MAX_HEAP_UNITS = 1 << 31
 MAX_HUB_BUCKETS = 1 << 26
 MAX_RELATIONS = 1 << 22
 MAX_TARGETS = 1 << 22
+MAX_LIVES = 1 << 22
 MAX_LOG = 1 << 28
 
 # A node: two ints. Its block of entries in the heap, and how many there are.
@@ -97,15 +98,24 @@ ROW_NEXT, ROW_COUNT, ROW_BEFORE, ROW_AFTER, ROW_VIEW, ROW_VALUES = 0, 1, 2, 3, 4
 # A view's state: its first row's unit, how many rows there are, and their width.
 VIEW_FIRST, VIEW_SIZE, VIEW_WIDTH, VIEW_STATE = 0, 1, 2, 4
 
+# A kind of live lists, by number: whether they are kept, and how the work that they would spare, or cost, adds up.
+LIVE_IS_KEPT, LIVE_BALANCE, LIVE_STATE = 0, 1, 2
+LIVE_ROOM = 1 << 12
+"""So much more than the relation's size may the balance come to, before lists are kept, or are not any more."""
+LIVE_CREDIT = 4
+"""How many candidates that were of no use make up for one that was."""
+
 # The program ---------------------------------------------------------------------------------------------------------
 # Records of int64, each with an address. Address 0 is none. Relations, components, views, products and triggers are
 # records; tables belong to triggers.
 
 # A relation: the triples that unify with a pattern, up to the names of its variables.
 R_NUMBER, R_ARITY, R_EQUAL, R_POSITIONS, R_BIT, R_SLOT, R_KEEP, R_TRIGGER, R_NEXT = 0, 1, 2, 3, 6, 7, 8, 9, 10
-R_MASK, R_CONSTANTS, RELATION = 11, 12, 15
+R_MASK, R_CONSTANTS, R_LIVES, R_NEEDS, RELATION = 11, 12, 15, 16, 17
 """`R_EQUAL`: bits S_IS_P, S_IS_O, P_IS_O. `R_POSITIONS`: where in the triple its variables stand. `R_BIT`: its flag,
-where it has one variable; 0 for a slot without neighbours. `R_KEEP`: which of its two directions are indexed."""
+where it has one variable; 0 for a slot without neighbours. `R_KEEP`: which of its two directions are indexed.
+`R_LIVES`: the first kind of live lists that are kept of its neighbours. `R_NEEDS`: the first need of some that looks at
+its neighbours."""
 S_IS_P, S_IS_O, P_IS_O = 1, 2, 4
 MOST_BITS = 62
 IN_S, IN_P, IN_O = 1, 2, 4
@@ -122,10 +132,21 @@ BOUND = 2  # variable, where its value is: 0 to 2 in the triple, or FROM_EDGE
 FROM_EDGE = 3
 CHECK = 6  # slot, from and to variable, exclusion, exclusion's positions from and to
 V_STEP, V_STEPS, V_MASK, V_EXTRA, V_EXTRAS, V_CANDIDATE, VARIABLE = 0, 1, 2, 3, 4, 5, 6
-STEP = 5  # other variable, slot, exclusion, exclusion's positions from and to
+STEP = 6  # other variable, slot, exclusion, exclusion's positions from and to, kind of live lists
 EXTRA = 3  # what, the slot or the relation's number, and as in BOUND
 IN_SLOT, NOT_MESSAGE = 0, 1
 """The node has that slot; the value is not the message's at that place, if its triple is in that relation."""
+
+# A kind of live lists: of a node's neighbours in one slot those that can bind the variable it leads to.
+Y_NUMBER, Y_SLOT, Y_LIVE_SLOT, Y_RELATION, Y_MASK, Y_NEED, Y_NEEDS, Y_NEXT, Y_ABOVE, LIVE = range(10)
+"""`Y_RELATION`: the number of the relation whose slot it is. `Y_MASK`: flags that a live node has. `Y_NEED`: the table
+of the slots in which it has neighbours, `Y_NEEDS` of them. `Y_NEXT`: the next kind that is kept of the same relation.
+`Y_ABOVE`: the first need that looks at these lists."""
+N_NEXT, N_OWNER, N_SLOT, N_BELOW, NEED = 0, 1, 2, 3, 4
+"""A need: the next one in its chain, the kind whose need it is, the slot (or `BY_FLAG`), and the kind of live lists
+that tell more than the slot's, where they are kept."""
+BY_FLAG = -1
+WAKE = 3  # kind, node, how many of those that lead to the node have been told
 
 # A component: patterns that share variables, the same for all queries that have them.
 K_WIDTH, K_TARGET, K_IS_PLAIN, K_VIEW, COMPONENT = 0, 1, 2, 3, 4
@@ -165,15 +186,36 @@ U_OUT_ROOM, U_STAGE_ROOM = 27, 28
 U_IS_STRICT, U_IS_LOGGED, U_GROUP_END, U_MIXED, U_FAULT = range(32, 37)
 """Whether a message without effect is an error; whether all changes are logged; behind the last message of the mixed
 group that is under way, or 0; how many mixed groups there were; the message that had no effect."""
-U_BY_TRANSACTION, U_IS_OPEN, U_GROUP, U_COMMITTED = range(37, 41)
+U_BY_TRANSACTION, U_IS_OPEN, U_GROUP, U_COMMITTED, U_WAITING_ABSENT = range(37, 42)
 """Where admission stands: whether a transaction is one change, whether one is open, the place of its group's header,
-and how many were committed."""
+how many were committed; and of the open one, how many deletions of terms that are nowhere count if it is committed."""
+U_SWITCH, U_LIVE_ROOM = 42, 43
+"""The kind of live lists that should be kept from now on, or no longer be kept; or 0. And `LIVE_ROOM`, or what tests
+set."""
 CURSOR = 64
 
 # Frames of the search: one a variable that is being bound.
-F_VARIABLE, F_ENTRY, F_INDEX, F_SIZE, F_EXCLUDED, F_AT, F_RUN_END, FRAME = 0, 1, 2, 3, 4, 5, 6, 8
+F_VARIABLE, F_ENTRY, F_INDEX, F_SIZE, F_EXCLUDED, F_AT, F_RUN_END, F_LIVE, FRAME = 0, 1, 2, 3, 4, 5, 6, 7, 8
 # Candidates: one list that a variable's value has to be in.
-G_ENTRY, G_SIZE, G_EXCLUDED, GIVEN = 0, 1, 2, 3
+G_ENTRY, G_SIZE, G_EXCLUDED, G_LIVE, G_SPARED, GIVEN = 0, 1, 2, 3, 4, 5
+"""`G_LIVE`: the kind of live lists that there could be. `G_SPARED`: where there is one, how many candidates less."""
+
+# Classes of terms, for an engine that has a share of the answers: keys of the hash, how many classes there are, the
+# flags of all of them, and then for each class which of a hash's values it is, and its flag.
+Z_COUNT, Z_FLAGS, Z_FIRST = 8, 9, 10
+Z_SALT, Z_SHARE, Z_PLACE, Z_FLAG, CLASS = 0, 1, 2, 3, 4
+
+# Where a router sends rows. `routes` begins, for each relation, with the place of its first route; a route has the next
+# one's place, the shard of its cell 0, how many coordinates and offsets it has, and then these.
+J_NEXT, J_BASE, J_COORDINATES, J_OFFSETS, J_FIRST = 0, 1, 2, 3, 4
+J_POSITION, J_SALT, J_SHARE, J_STRIDE, J_COORDINATE = 0, 1, 2, 3, 4
+"""A coordinate: where its term stands in the triple, which place of a hash it takes, and how far places are apart."""
+N_SHARDS, N_NEEDS_TERMS, N_STRICT, N_SERIAL, N_ROWS, N_RELEVANT, N_DROPPED, ROUTING = 0, 1, 2, 3, 4, 5, 6, 8
+"""The router's settings, whether rows' terms have to be looked up, and its counts."""
+SENT_SHARD, SENT_START, SENT_END, SENT_PLACE, SENT = 0, 1, 2, 3, 4
+"""A row that goes to a shard: twice the shard, and 1 if it deletes; the range of its terms; what is packed with it."""
+Y_ROWS, Y_TEXT, YIELD = 0, 1, 2
+"""Of each shard: rows and bytes of text; or where they go."""
 
 # A run of rows in the output: target, message, sign, rows; then the rows.
 O_TARGET, O_MESSAGE, O_SIGN, O_ROWS, O_HEADER = 0, 1, 2, 3, 4
@@ -186,8 +228,9 @@ OP_NONE, OP_BEGIN, OP_COMMIT, OP_GROUP, OP_UNDO = 0, 2, 3, 4, 5
 
 # Phases and status codes.
 IDLE, MATCHED, SEARCHING, DELIVERING = 0, 1, 2, 3
-DONE, OUT_FULL, STAGE_FULL, OUT_GROW, NO_EFFECT = 0, 1, 2, 3, 4
-"""`OUT_GROW`: the output must become longer, for what a mixed group brings has to be in it as a whole."""
+DONE, OUT_FULL, STAGE_FULL, OUT_GROW, NO_EFFECT, SWITCH = 0, 1, 2, 3, 4, 5
+"""`OUT_GROW`: the output must become longer, for what a mixed group brings has to be in it as a whole. `SWITCH`: live
+lists are to be kept from here on, or no longer."""
 AT_END = -1
 
 # What became of a row on its way to a message; negative statuses are those of `scan_layout.py`.

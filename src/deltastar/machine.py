@@ -6,9 +6,10 @@ cursor is idle, and each retained triple is in all relations that it unifies wit
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,18 +18,21 @@ from numpy.typing import NDArray
 from deltastar import layout as at
 from deltastar.arena import H_DIRTY, H_VERSION, Arena
 from deltastar.errors import SourceError
-from deltastar.kernel import admit, journal, scan, terms
+from deltastar.kernel import admit, journal, live, scan, terms
 from deltastar.kernel import step as kernel
 from deltastar.kernel.state import DTYPES, TERM_FIELDS, State, Table
-from deltastar.layout import Ints
+from deltastar.layout import Ints, Longs
 from deltastar.plan.decompose import Plan
-from deltastar.plan.program import Compiled, Program, Relation, View
+from deltastar.plan.program import Compiled, Live, Program, View
+from deltastar.plan.relations import Relation
+from deltastar.plan.shares import Place
 from deltastar.query.algebra import TriplePattern, Variable
 from deltastar.rdf.terms import Term, of_canonical
 from deltastar.scan_layout import (
     ENTRY,
     GRANULE,
     HASH_BITS,
+    K_MASK,
     KEYS,
     LENGTH_BYTES,
     N_HASH,
@@ -62,6 +66,7 @@ _IN_ARENA = {
     "relation_size": at.MAX_RELATIONS,
     "target_size": at.MAX_TARGETS,
     "view_state": at.MAX_TARGETS * at.VIEW_STATE,
+    "lives": at.MAX_LIVES * at.LIVE_STATE,
     "log": at.MAX_LOG * at.MESSAGE,
     "term_counters": T_COUNTERS,
     "term_keys": KEYS,
@@ -98,24 +103,37 @@ class Machine:
         seed: int | None = None,
         hash_bits: int = HASH_BITS,
         messages: int = _MESSAGES,
+        classes: Sequence[Place] = (),
+        keys: Longs | None = None,
+        live_room: int = at.LIVE_ROOM,
     ) -> None:
         self.arena = Arena({name: (getattr(DTYPES, name), size) for name, size in _IN_ARENA.items()}, path)
         arrays = self.arena.arrays
         self.terms = TermArrays._make([*(arrays[name] for name in TERM_FIELDS[:-1]), arrays["text"].view(np.int32)])
         if self.arena.is_new:
             terms.prepare(self.terms, secrets.randbits(64) if seed is None else seed, hash_bits)
+            if keys is not None:
+                self.terms.keys[:] = keys
         self.program = Program(self.acquire, self.release)
+        self._flags = {class_: self.program.take_flag() for class_ in dict.fromkeys(classes)}
+        self._classes = _class_array(self._flags)
         self._memo: dict[int, Term] = {}
         self._incoming: NDArray[np.uint8] = np.zeros(1 << 12, np.uint8)
         self.out: Ints = np.zeros(out_ints, np.int32)
         self._stage: Ints = np.zeros(stage_ints, np.int32)
         self.messages: Ints = np.zeros(messages * at.MESSAGE, np.int32)
         self.cursor: NDArray[np.int64] = np.zeros(at.CURSOR, np.int64)
+        self.cursor[at.U_LIVE_ROOM] = live_room
         self.predicates = _predicate_arrays(1 << 10, 1 << 16)
         self._users_of_predicate: Counter[int] = Counter()
         self._private: dict[str, NDArray[Any]] = {}
         self._table: Table | None = None
         self._made_for: tuple[int, ...] = ()
+
+    @property
+    def muted(self) -> Ints:
+        """For each message: 1 when it is not for this engine to count that it has no effect."""
+        return self._private["muted"]
 
     @property
     def groups(self) -> Ints:
@@ -173,9 +191,13 @@ class Machine:
 
     # Queries ---------------------------------------------------------------------------------------------------------
 
-    def add(self, plan: Plan) -> Compiled:
-        """Takes a query in, and brings what is new for it up to date with the triples that are there."""
-        compiled = self.program.add(plan)
+    def add(self, plan: Plan, classes: Mapping[Variable, Place] | None = None) -> Compiled:
+        """Takes a query in, and brings what is new for it up to date with the triples that are there.
+
+        Some of its variables may be restricted to a class of terms each, one of those that the machine was made with.
+        """
+        flags = {variable: self._flags[class_] for variable, class_ in (classes or {}).items()}
+        compiled = self.program.add(plan, flags)
         for relation in self.program.fresh.relations:
             self._open_door(relation)
         self._fill()
@@ -188,13 +210,24 @@ class Machine:
         for view in dict.fromkeys(views):
             if view.columns not in view.component.views:
                 kernel.clear(self.table, view.number, len(view.columns))
+        for unused in self.program.unused_lives:
+            if unused.is_kept:
+                self._drop_live(unused)
+        while self.program.unused_lives:
+            self.program.forget_live(self.program.unused_lives.pop())
         for relation in gone:
             self._close(relation)
 
     def retain_all(self) -> None:
         """Keeps triples that no query matches, too."""
-        nodes = (Variable("s"), Variable("p"), Variable("o"))
-        self._open_door(self.program.relation(TriplePattern(*nodes)))
+        self.relate(TriplePattern(Variable("s"), Variable("p"), Variable("o")))
+
+    def relate(self, pattern: TriplePattern) -> Relation:
+        """Lets triples in that unify with a pattern, though no query may have it."""
+        relation = self.program.relation(pattern)
+        if relation.users == 1:
+            self._open_door(relation)
+        return relation
 
     def _close(self, relation: Relation) -> None:
         triples = np.concatenate([*self._list_triples(relation, False), np.zeros(0, np.int32)])
@@ -207,14 +240,11 @@ class Machine:
         program, fresh = self.program, self.program.fresh
         for view in fresh.views:
             self.arena.arrays["view_state"][view.number * at.VIEW_STATE + at.VIEW_WIDTH] = len(view.columns)
-        slots, program.fresh_slots = program.fresh_slots, []
         if self.triples == 0:
+            program.fresh_slots.clear()
             return
         new = set(fresh.relations)
-        for slot in slots:
-            relation = program.relation_of_slot(slot)
-            if relation not in new:
-                kernel.index_slot(self.table, relation.address, slot & 1)
+        self._index(new)
         for relation in fresh.relations:
             for other in [other for other in program.relations if other not in new and other.may_share(relation)]:
                 for triples in self._list_triples(other, False):
@@ -226,6 +256,45 @@ class Machine:
             for rows in self.embeddings(view.component):
                 if len(rows):
                     kernel.fill_view(self.table, view.address, rows.ravel(), len(rows))
+
+    def _index(self, new: Set[Relation]) -> None:
+        """Fills slots that are indexed from now on, of relations that are not new."""
+        slots, self.program.fresh_slots = self.program.fresh_slots, []
+        for slot in slots:
+            relation = self.program.relation_of_slot(slot)
+            if relation not in new:
+                kernel.index_slot(self.table, relation.address, slot & 1)
+
+    # Live lists -------------------------------------------------------------------------------------------------------
+
+    def _switch(self) -> None:
+        """Begins keeping a kind of live lists, or ends it, as the kernel asks. Those above it are made anew."""
+        chosen = self.program.live_at(int(self.cursor[at.U_SWITCH]))
+        self.cursor[at.U_SWITCH] = 0
+        above = self.program.kept_above(chosen)
+        for other in reversed(above):
+            self._drop_live(other)
+        if chosen.is_kept:
+            self._drop_live(chosen)
+        else:
+            self._keep_live(chosen)
+        for other in above:
+            self._keep_live(other)
+
+    def _keep_live(self, kind: Live) -> None:
+        self.program.keep_live(kind)
+        self._index(set())
+        self._set_live(kind, True)
+        live.fill_live(self.table, kind.address)
+
+    def _drop_live(self, kind: Live) -> None:
+        live.clear_live(self.table, kind.slot)
+        self._set_live(kind, False)
+        self.program.drop_live(kind)
+
+    def _set_live(self, kind: Live, is_kept: bool) -> None:
+        state = self.arena.arrays["lives"][kind.number * at.LIVE_STATE : (kind.number + 1) * at.LIVE_STATE]
+        state[at.LIVE_IS_KEPT], state[at.LIVE_BALANCE] = is_kept, 0
 
     # The door --------------------------------------------------------------------------------------------------------
 
@@ -274,7 +343,8 @@ class Machine:
         if not admitted & at.READY:
             return admitted, at.DONE, 0
         cursor[at.U_MESSAGE], cursor[at.U_MESSAGES], cursor[at.U_OUT] = 0, 1, 0
-        return admitted, kernel.step(table), int(cursor[at.U_OUT])
+        status = int(kernel.step(table))
+        return admitted, self.step() if status == at.SWITCH else status, int(cursor[at.U_OUT])
 
     def _bring_row(self, row: tuple[str, str, str]) -> tuple[int, int, int]:
         s, p, o = row[0].encode(), row[1].encode(), row[2].encode()
@@ -286,6 +356,9 @@ class Machine:
         """Goes on with the messages that `start` began; the output holds what came."""
         while True:
             status = int(kernel.step(self._prepare()))
+            if status == at.SWITCH:
+                self._switch()
+                continue
             if status != at.OUT_GROW:
                 return status
             self.out = np.concatenate([self.out, np.zeros_like(self.out)])
@@ -473,7 +546,7 @@ class Machine:
     def _prepare(self) -> int:
         program = self.program
         made_for = (program.version, program.most_variables, program.most_candidates, program.relation_numbers,
-                    program.most_views)  # fmt: skip
+                    program.most_views, program.most_needs)  # fmt: skip
         if self._table is None or made_for != self._made_for:
             self._make_table()
             self._made_for = made_for
@@ -489,9 +562,11 @@ class Machine:
         for name in ("values", "bound", "offered", "key"):
             self._has_room(name, variables, np.int64)
         self._has_room("frames", variables * at.FRAME, np.int64)
+        self._has_room("wakes", program.most_needs * at.WAKE, np.int64)
         self._has_room("candidates", program.most_candidates * at.GIVEN, np.int64)
         self._has_room("odometer", program.most_views + 1, np.int64)
         self._has_room("groups", messages, np.int32)
+        self._has_room("muted", messages, np.int32)
         self._has_room("slots", 1 << (2 * messages).bit_length(), np.int32)  # a hash table of them, half full at most
         self.cursor[at.U_OUT_ROOM], self.cursor[at.U_STAGE_ROOM] = len(self.out), len(self._stage)
         if self._table is not None:
@@ -505,6 +580,7 @@ class Machine:
             "words": self.terms.words,
             "out": self.out,
             "stage": self._stage,
+            "classes": self._classes,
         }
         self._table = Table(State(**{**self.arena.arrays, **self._private, **given}))
 
@@ -513,6 +589,20 @@ class Machine:
         old = self._private.get(name, np.zeros(0, dtype))
         if len(old) < length:
             self._private[name] = np.concatenate([old, np.zeros(max(length, 2 * len(old)) - len(old), dtype)])
+
+
+def fixed_keys() -> Longs:
+    """Keys of a hash that is the same in all processes: it says which class a term is in."""
+    digest = hashlib.blake2b(b"deltastar", digest_size=8 * K_MASK).digest()
+    keys: Longs = np.zeros(KEYS, np.int64)
+    keys[:K_MASK] = np.frombuffer(digest, np.int64)
+    keys[K_MASK] = (1 << HASH_BITS) - 1
+    return keys
+
+
+def _class_array(flags: Mapping[Place, int]) -> Longs:
+    records = [number for class_, flag in flags.items() for number in (*class_, flag)]
+    return np.array([*fixed_keys(), len(flags), sum(flags.values()), *records], np.int64)
 
 
 def _predicate_arrays(entries: int, text: int) -> PredicateArrays:

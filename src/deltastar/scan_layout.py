@@ -37,6 +37,8 @@ R_OBJECT_HASH = 12
 R_SUBJECT_ID = 13
 R_OBJECT_ID = 14
 R_PREDICATE_ID = 15
+R_MUTED = R_PREDICATE_ID
+"""In rows that a router has sent: 1 when another shard counts the row if it has no effect. Otherwise 0."""
 PARTS = 2
 """Subject and object; the steps lead from the one's columns to the other's."""
 TEXT_STEP, HASH_STEP, ID_STEP = R_OBJECT - R_SUBJECT, R_OBJECT_HASH - R_SUBJECT_HASH, R_OBJECT_ID - R_SUBJECT_ID

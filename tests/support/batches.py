@@ -30,6 +30,7 @@ def cramped(random: Random, granularity: str) -> Engine:
         seed=random.randrange(1 << 30),
         hash_bits=random.choice((1, 3, 31)),
         messages=random.choice((1, 2, 5, 64)),
+        live_room=random.choice((-1000, -12, 0)),
     )
 
     def evaluation(rules: Rules, statistics: Statistics) -> CompiledEvaluation:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from deltastar.compiled import CompiledEvaluation
 from deltastar.engine import Engine
+from deltastar.evaluation import Rules
+from deltastar.machine import Machine
 from deltastar.query.algebra import Query
 from deltastar.rdf.terms import Term
 from deltastar.rdf.update import Event
 from deltastar.reference import Graph, ReferenceEngine, answers
+from deltastar.statistics import Statistics
 from deltastar.verify import as_bag
 from tests.support.generate import Case
 
@@ -21,6 +25,15 @@ class Difference(AssertionError):
 def sound(granularity: str) -> Engine:
     """The engine as it is shipped."""
     return Engine(granularity=granularity)
+
+
+def switching(granularity: str) -> Engine:
+    """The engine, with live lists that come and go all the time."""
+
+    def evaluation(rules: Rules, statistics: Statistics) -> CompiledEvaluation:
+        return CompiledEvaluation(rules, statistics, Machine(live_room=-12))
+
+    return Engine(granularity=granularity, evaluation=evaluation)
 
 
 def paper(granularity: str) -> Engine:

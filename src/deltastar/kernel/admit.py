@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from deltastar.kernel import terms
+from deltastar.kernel.classes import classify
 from deltastar.kernel.jit import kernel
 from deltastar.kernel.relations import match
 from deltastar.kernel.state import attach, incoming_of, terms_of
@@ -45,6 +46,7 @@ from deltastar.layout import (
     U_P,
     U_RELEVANT,
     U_S,
+    U_WAITING_ABSENT,
 )
 from deltastar.scan_layout import (
     ADD,
@@ -53,6 +55,7 @@ from deltastar.scan_layout import (
     DELETE,
     R_KIND,
     R_MESSAGE,
+    R_MUTED,
     R_NUMBER,
     R_OBJECT,
     R_OBJECT_HASH,
@@ -130,9 +133,11 @@ def admit_rows(address, data, rows, first, count, written, base, stride, numbers
         if status == DROPPED:
             cursor[U_DROPPED] += 1
         elif status & ABSENT:
-            cursor[U_ABSENT] += 1
+            waits = cursor[U_BY_TRANSACTION] != 0 and cursor[U_IS_OPEN] != 0
+            cursor[U_WAITING_ABSENT if waits else U_ABSENT] += 1 - rows[at + R_MUTED]
         elif status & READY:
             _put(cursor, st.messages, written * MESSAGE)
+            st.muted[written] = rows[at + R_MUTED]
             numbers[written] = number
             written += 1
     return written, count, np.int64(ALL_ADMITTED)
@@ -151,11 +156,13 @@ def admit_mark(st, kind, written, number, numbers):
         numbers[written] = number
         return written + 1
     if is_begin:
-        cursor[U_GROUP] = written
+        cursor[U_GROUP], cursor[U_WAITING_ABSENT] = written, 0
         messages[written * MESSAGE + M_OP] = OP_NONE
         numbers[written] = number
         return written + 1
     cursor[U_COMMITTED] += 1
+    cursor[U_ABSENT] += cursor[U_WAITING_ABSENT]
+    cursor[U_WAITING_ABSENT] = 0
     header = cursor[U_GROUP]
     messages[header * MESSAGE + M_OP] = OP_GROUP
     messages[header * MESSAGE + M_S] = written - header - 1
@@ -216,10 +223,13 @@ def _admit(st, t, data, op, s, p, o, s0, s1, p0, p1, o0, o1, s_hash, p_hash, o_h
     else:
         if s < 0:
             s = terms.intern(t, data, s0, s1, s_hash)
+            classify(st, data, s, s0, s1)
         if p < 0:
             p = terms.intern(t, data, p0, p1, p_hash)
+            classify(st, data, p, p0, p1)
         if o < 0:
             o = terms.intern(t, data, o0, o1, o_hash)
+            classify(st, data, o, o0, o1)
         if s < 0 or p < 0 or o < 0:
             return min(s, p, o)
     st.cursor[U_OP] = op
@@ -239,7 +249,9 @@ def intern(address, end):
     t = terms_of(st)
     data = incoming_of(st)
     zero = np.int64(0)
-    return terms.acquire(t, data, zero, end, hash_bytes(t.keys, data, zero, end))
+    id_ = terms.acquire(t, data, zero, end, hash_bytes(t.keys, data, zero, end))
+    classify(st, data, id_, zero, end)
+    return id_
 
 
 @kernel

@@ -7,13 +7,15 @@ Each bound variable *offers* its neighbours to those that are not bound; one tha
 (the star at it is incomplete). The next variable is the one with the shortest list of candidates: its value has to be
 in all other lists that it was offered. Where the patterns form a cycle this is a generic join, worst-case optimal up to
 the choice of the order; where they do not, it is the paper's order of stars with one star of look-ahead. Variables of
-a single pattern come last: their lists are multiplied out.
+a single pattern come last: their lists are multiplied out. Where most candidates are dead ends, the lists that are
+offered are those of live neighbours only (`live.py`).
 """
 
 from __future__ import annotations
 
 from deltastar.kernel.graph import find_entry, holds, run_from, size_of
-from deltastar.kernel.jit import kernel
+from deltastar.kernel.jit import inlined, kernel
+from deltastar.kernel.live import is_kept, spare, use, waste
 from deltastar.layout import (
     BOUND,
     CHECK,
@@ -23,13 +25,16 @@ from deltastar.layout import (
     F_ENTRY,
     F_EXCLUDED,
     F_INDEX,
+    F_LIVE,
     F_RUN_END,
     F_SIZE,
     F_VARIABLE,
     FRAME,
     G_ENTRY,
     G_EXCLUDED,
+    G_LIVE,
     G_SIZE,
+    G_SPARED,
     GIVEN,
     IN_SLOT,
     N_BLOCK,
@@ -62,6 +67,8 @@ from deltastar.layout import (
     V_STEP,
     V_STEPS,
     VARIABLE,
+    Y_LIVE_SLOT,
+    Z_FLAGS,
 )
 
 
@@ -131,6 +138,13 @@ def _fits(st, record, value):
     return True
 
 
+@inlined
+def _is_foreign(st, record, value):
+    """Whether the value is in a class that another engine looks at. No live lists could spare that."""
+    own = st.program[record + V_MASK] & st.classes[Z_FLAGS]
+    return own != 0 and st.flags[value] & own != own
+
+
 @kernel
 def _fits_extra(st, what, argument, position, value):
     if what == IN_SLOT:
@@ -148,17 +162,18 @@ def _offer(st, variables, record, value):
     if steps == 0:
         return True
     first = program[record + V_STEP]
-    entry = st.nodes[value * NODE + N_BLOCK] * UNIT
-    end = entry + st.nodes[value * NODE + N_COUNT] * UNIT
+    next_entry = st.nodes[value * NODE + N_BLOCK] * UNIT
+    end = next_entry + st.nodes[value * NODE + N_COUNT] * UNIT
     for step in range(first, first + steps * STEP, STEP):
         other = program[step]
         if bound[other] != 0:
             continue
         slot = program[step + 1]
-        while entry < end and heap[entry] >> TAG_SHIFT < slot:
-            entry += UNIT
-        size = 0
-        excluded = 0
+        while next_entry < end and heap[next_entry] >> TAG_SHIFT < slot:
+            next_entry += UNIT
+        entry = next_entry
+        size, excluded, spared = 0, 0, 0
+        live = program[step + 5]
         if entry < end and heap[entry] >> TAG_SHIFT == slot:
             size = size_of(heap, entry)
             exclusion = program[step + 2]
@@ -169,13 +184,26 @@ def _offer(st, variables, record, value):
             ):
                 excluded = cursor[U_S + program[step + 4]]
                 size -= 1
+            if live != 0 and is_kept(st, live):
+                spared = size
+                entry = find_entry(st.nodes, heap, value, program[live + Y_LIVE_SLOT])
+                size = 0
+                if entry != 0:
+                    size = size_of(heap, entry)
+                    if excluded != 0 and holds(st.counters, heap, st.hubs, entry, excluded):
+                        size -= 1
+                spared -= size
         if size == 0:
+            if spared > 0:
+                spare(st, live, spared)
             _withdraw(st, first, step)
             return False
         given = program[variables + other * VARIABLE + V_CANDIDATE] + offered[other] * GIVEN
         st.candidates[given + G_ENTRY] = entry
         st.candidates[given + G_SIZE] = size
         st.candidates[given + G_EXCLUDED] = excluded
+        st.candidates[given + G_LIVE] = live
+        st.candidates[given + G_SPARED] = spared
         offered[other] += 1
     return True
 
@@ -216,6 +244,11 @@ def _push(st, trigger, variables, depth):
     st.frames[frame + F_ENTRY] = entry
     st.frames[frame + F_SIZE] = size_of(st.heap, entry)
     st.frames[frame + F_EXCLUDED] = candidates[chosen + G_EXCLUDED]
+    live = candidates[chosen + G_LIVE]
+    if live != 0 and is_kept(st, live):
+        spare(st, live, candidates[chosen + G_SPARED])
+        live = 0
+    st.frames[frame + F_LIVE] = live
     st.frames[frame + F_INDEX] = 0
     st.frames[frame + F_AT] = 0
     st.frames[frame + F_RUN_END] = 0
@@ -300,12 +333,17 @@ def search(st, trigger, sink, room, run, end):
                     value = heap[at]
                     if (
                         value != excluded
+                        and not _is_foreign(st, record, value)
                         and _is_in_others(st, variables, variable, value, frames[frame + F_ENTRY])
-                        and _fits(st, record, value)
                     ):
+                        if not _fits(st, record, value):
+                            waste(st, frames[frame + F_LIVE])
+                            at += 1
+                            continue
                         if end > room:
                             status = OUT_FULL
                             break
+                        use(st, frames[frame + F_LIVE])
                         values[variable] = value
                         for column in range(width):
                             sink[end + column] = values[column]
@@ -321,15 +359,17 @@ def search(st, trigger, sink, room, run, end):
         if value == excluded:
             continue
         if depth < inners:
-            if not (
-                _is_in_others(st, variables, variable, value, frames[frame + F_ENTRY]) and _fits(st, record, value)
-            ):
+            if _is_foreign(st, record, value):
+                continue
+            if not _is_in_others(st, variables, variable, value, frames[frame + F_ENTRY]):
                 continue
             values[variable] = value
             bound[variable] = 1
-            if not _offer(st, variables, record, value):
+            if not (_fits(st, record, value) and _offer(st, variables, record, value)):
                 bound[variable] = 0
+                waste(st, frames[frame + F_LIVE])
                 continue
+            use(st, frames[frame + F_LIVE])
         else:
             values[variable] = value
             bound[variable] = 1

@@ -159,7 +159,8 @@ def _resolve(st, first, count, is_undo):
         st.slots[slot] = 0
     for message in range(first, first + count):
         if not _place(st, message, mask) and not is_undo:
-            cursor[U_REPEATED if messages[message * MESSAGE + M_OP] == OP_INSERT else U_ABSENT] += 1
+            is_insert = messages[message * MESSAGE + M_OP] == OP_INSERT
+            cursor[U_REPEATED if is_insert else U_ABSENT] += 1 - st.muted[message]
             if cursor[U_IS_STRICT] != 0:
                 cursor[U_FAULT] = message
                 return False

@@ -32,6 +32,8 @@ class State(NamedTuple):
     target_size: Any
     """For each target of a component: how many embeddings it has."""
     view_state: Any
+    lives: Any
+    """For each kind of live lists, by number: `LIVE_STATE` numbers."""
     log: Any
     """Changes, the last ones of which may have to be taken back. Four ints each, as messages."""
     term_counters: Any
@@ -55,6 +57,8 @@ class State(NamedTuple):
     """For each variable: how many lists of candidates it has been given."""
     candidates: Any
     frames: Any
+    wakes: Any
+    """Nodes that became live, or ceased to be, and whose neighbours have not all been told yet."""
     key: Any
     """Room for one row of a view."""
     odometer: Any
@@ -66,6 +70,10 @@ class State(NamedTuple):
     """Room for a hash table of a group's messages."""
     out: Any
     stage: Any
+    muted: Any
+    """For each message: 1 when it is not for this engine to count that it has no effect."""
+    classes: Any
+    """The classes of terms that variables are restricted to: see `layout.py`."""
     incoming: Any
     """The text of one message's terms, one behind the other."""
 
@@ -82,6 +90,7 @@ DTYPES = State(
     relation_size=np.int64,
     target_size=np.int64,
     view_state=np.int64,
+    lives=np.int64,
     log=np.int32,
     term_counters=np.int64,
     term_keys=np.int64,
@@ -101,6 +110,7 @@ DTYPES = State(
     offered=np.int64,
     candidates=np.int64,
     frames=np.int64,
+    wakes=np.int64,
     key=np.int64,
     odometer=np.int64,
     messages=np.int32,
@@ -108,6 +118,8 @@ DTYPES = State(
     slots=np.int32,
     out=np.int32,
     stage=np.int32,
+    muted=np.int32,
+    classes=np.int64,
     incoming=np.uint8,
 )
 

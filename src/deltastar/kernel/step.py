@@ -18,6 +18,7 @@ from deltastar.kernel.extend import begin, search
 from deltastar.kernel.graph import add_neighbour, find_entry, neighbour_at, size_of
 from deltastar.kernel.jit import kernel
 from deltastar.kernel.journal import note, take_mark
+from deltastar.kernel.live import take_in_lives, take_out_lives
 from deltastar.kernel.relations import is_in, match, take_in, take_in_all, take_out, take_out_all
 from deltastar.kernel.state import attach
 from deltastar.kernel.views import clear_view
@@ -65,6 +66,7 @@ from deltastar.layout import (
     S_IS_O,
     S_IS_P,
     SEARCHING,
+    SWITCH,
     T_COMPONENT,
     T_NEXT,
     T_WIDTH,
@@ -91,6 +93,7 @@ from deltastar.layout import (
     U_SERIAL,
     U_STAGE_ROOM,
     U_STAGED,
+    U_SWITCH,
     U_TRIGGER,
     UNIT,
     VIEW_FIRST,
@@ -110,6 +113,8 @@ def step(table):
     while True:
         if cursor[U_PHASE] == IDLE:
             message = cursor[U_MESSAGE]
+            if cursor[U_SWITCH] != 0:
+                return SWITCH
             if message == cursor[U_MESSAGES]:
                 return DONE
             if not _is_change(st, message):
@@ -151,7 +156,7 @@ def _open_message(st):
         return False
     is_there = is_in(st, st.hits[0], s, p, o)
     if is_there == (op == OP_INSERT):
-        cursor[U_REPEATED if is_there else U_ABSENT] += 1
+        cursor[U_REPEATED if is_there else U_ABSENT] += 1 - st.muted[cursor[U_MESSAGE]]
         return False
     cursor[U_EFFECTIVE] += 1
     cursor[U_SERIAL] += 1
@@ -159,7 +164,11 @@ def _open_message(st):
     cursor[U_OP] = op
     cursor[U_S], cursor[U_P], cursor[U_O] = s, p, o
     cursor[U_HITS], cursor[U_HIT] = hits, 0
-    cursor[U_EDGE] = _edge_of(st, hits, s, p, o) if op == OP_DELETE else take_in_all(st, st.hits, hits, s, p, o)
+    if op == OP_DELETE:
+        cursor[U_EDGE] = _edge_of(st, hits, s, p, o)
+    else:
+        cursor[U_EDGE] = take_in_all(st, st.hits, hits, s, p, o)
+        take_in_lives(st, hits)
     for hit in range(hits):
         st.stamps[st.program[st.hits[hit] + R_NUMBER]] = cursor[U_SERIAL]
     cursor[U_TRIGGER] = st.program[st.hits[0] + R_TRIGGER]
@@ -241,6 +250,7 @@ def _close_message(st):
     cursor = st.cursor
     if cursor[U_OP] == OP_DELETE:
         take_out_all(st, st.hits, cursor[U_HITS], cursor[U_S], cursor[U_P], cursor[U_O])
+        take_out_lives(st, cursor[U_HITS])
     cursor[U_PHASE] = IDLE
 
 

@@ -10,7 +10,7 @@ taken apart: the triple becomes a node of its own, an *edge*, with three neighbo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,50 +19,12 @@ import numpy as np
 from deltastar import layout as at
 from deltastar.layout import Longs
 from deltastar.plan.decompose import Component, Plan
+from deltastar.plan.relations import Constants, Relation, RelationKey, Shape
+from deltastar.plan.triggers import Compiler, LiveKey
 from deltastar.query.algebra import Semantics, TriplePattern, Variable
 from deltastar.rdf.terms import Term
 
-Constants = tuple[int, int, int]
 _START = 64  # the program's first record
-
-
-class RelationKey(NamedTuple):
-    """Which triples a relation holds: the constants' ids by position, 0 for a variable, and equal positions."""
-
-    constants: Constants
-    equal: int
-
-
-class Shape(NamedTuple):
-    """A component up to the names of its variables: for each pattern a relation's number and its variables' indexes."""
-
-    patterns: tuple[tuple[int, tuple[int, ...]], ...]
-    width: int
-
-
-@dataclass(eq=False)
-class Relation:
-    """A relation in use."""
-
-    key: RelationKey
-    number: int
-    address: int
-    positions: tuple[int, ...]
-    bit: int
-    users: int = 0
-
-    @property
-    def arity(self) -> int:
-        return len(self.positions)
-
-    @property
-    def slot(self) -> int:
-        return 2 * self.number
-
-    def may_share(self, other: Relation) -> bool:
-        """Whether a triple can be in both."""
-        pairs = zip(self.key.constants, other.key.constants, strict=True)
-        return all(own == 0 or others == 0 or own == others for own, others in pairs)
 
 
 @dataclass(eq=False)
@@ -76,6 +38,27 @@ class Evaluated:
     triggers: list[int] = field(default_factory=list)
     plain_users: int = 0
     views: dict[tuple[int, ...], View] = field(default_factory=dict)
+    lives: list[Live] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Live:
+    """A kind of live lists, which are kept or not. `links`: the chains that its needs are in, while they are kept."""
+
+    key: LiveKey
+    number: int
+    address: int
+    slot: int
+    relation: Relation
+    needs: list[tuple[int, Relation, Live | None]]
+    """Of each: its address, whose neighbours or flag it looks at, and the kind that tells more."""
+    users: int = 0
+    above: set[Live] = field(default_factory=set)
+    links: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def is_kept(self) -> bool:
+        return bool(self.links)
 
 
 @dataclass(eq=False)
@@ -135,6 +118,10 @@ class Program:
         self._by_number: dict[int, Relation] = {}
         self._components: dict[Shape, Evaluated] = {}
         self._numbers, self._bits, self._targets, self._view_numbers = _Numbers(), _Numbers(), _Numbers(), _Numbers()
+        self._lives: dict[LiveKey, Live] = {}
+        self._live_numbers = _Numbers()
+        self.unused_lives: list[Live] = []
+        """Kinds of live lists that nobody needs now: `forget_live` them once they are empty."""
         self._keys: dict[tuple[int, Constants], int] = {}
         self.fresh_slots: list[int] = []
         """Slots that are indexed from now on, of relations that may hold triples already."""
@@ -143,18 +130,19 @@ class Program:
         self.most_variables = 8
         self.most_candidates = 8
         self.most_views = 1
+        self.most_needs = 8
         self.widths: dict[int, int] = {}
         """For each target, how wide its rows are."""
 
     # What queries need ------------------------------------------------------------------------------------------------
 
-    def add(self, plan: Plan) -> Compiled:
-        """Compiles a query."""
+    def add(self, plan: Plan, flags: Mapping[Variable, int] | None = None) -> Compiled:
+        """Compiles a query, some of whose variables may take only values that have certain flags."""
         self.fresh = Fresh([], [], [])
         query = plan.query
         counted = query.semantics in (Semantics.DISTINCT, Semantics.ASK)
         projected = [variable for variable in query.projection if variable in query.pattern.variables]
-        evaluated = [self._component(plan, component) for component in plan.components]
+        evaluated = [self._component(plan, component, flags or {}) for component in plan.components]
         if len(evaluated) == 1 and not counted:
             only, variables = evaluated[0]
             only.plain_users += 1
@@ -198,8 +186,10 @@ class Program:
         """Lets go of a relation that is empty and unused."""
         mask = _mask_of(relation.key.constants)
         self._unlink_dispatch(relation, mask)
-        del self._relations[relation.key], self._by_number[relation.number]
-        for number in range(relation.number, relation.number + (3 if relation.arity == 3 else 1)):
+        del self._relations[relation.key]
+        for number in _numbers_of(relation):
+            del self._by_number[number]
+        for number in _numbers_of(relation):
             self._numbers.give_back(number)
         if relation.bit:
             self._bits.give_back(relation.bit.bit_length() - 1)
@@ -252,6 +242,12 @@ class Program:
         """How many numbers of each kind are in use."""
         return Bounds(self.relation_numbers, self.targets, self.views)
 
+    def take_flag(self) -> int:
+        """A flag of nodes, for whoever sets it. To be asked for before the first query comes."""
+        number = self._bits.take()
+        assert number < at.MOST_BITS
+        return 1 << number
+
     # Relations --------------------------------------------------------------------------------------------------------
 
     def relation(self, pattern: TriplePattern) -> Relation:
@@ -296,7 +292,8 @@ class Program:
         mask = _mask_of(key.constants)
         code[address + at.R_MASK] = mask
         code[address + at.R_CONSTANTS : address + at.R_CONSTANTS + 3] = key.constants
-        self._relations[key] = self._by_number[number] = relation
+        self._relations[key] = relation
+        self._by_number.update(dict.fromkeys(_numbers_of(relation), relation))
         self.fresh.relations.append(relation)
         row = self._dispatch_row(mask, key.constants)
         code[address + at.R_NEXT] = self.dispatch[row + at.D_RELATION]
@@ -305,8 +302,8 @@ class Program:
 
     def _keep(self, slot: int) -> None:
         """Indexes a slot from now on."""
-        relation = self._by_number.get(slot // 2)
-        if relation is None or relation.arity != 2:
+        relation = self._by_number[slot // 2]
+        if relation.arity != 2:
             return  # an edge's: all are indexed
         bit = at.KEEP_BACK if slot & 1 else at.KEEP_FORWARD
         if not self.code[relation.address + at.R_KEEP] & bit:
@@ -366,7 +363,9 @@ class Program:
 
     # Components, views, products --------------------------------------------------------------------------------------
 
-    def _component(self, plan: Plan, component: Component) -> tuple[Evaluated, list[Variable]]:
+    def _component(
+        self, plan: Plan, component: Component, flags: Mapping[Variable, int]
+    ) -> tuple[Evaluated, list[Variable]]:
         """The kernel's component for one of a plan's, and its variables in the order of its rows."""
         patterns = [plan.patterns[index] for index in component.patterns]
         relations = [self.relation(pattern) for pattern in patterns]
@@ -382,7 +381,7 @@ class Program:
                     variables.append(variable)
             places = tuple(variables.index(variable) for variable in own)  # type: ignore[arg-type]
             members.append((relations[index].number, places))
-        shape = Shape(tuple(members), len(variables))
+        shape = Shape(tuple(members), len(variables), tuple(flags.get(variable, 0) for variable in variables))
         evaluated = self._components.get(shape)
         if evaluated is None:
             evaluated = self._new_component(shape, [relations[index] for index in order])
@@ -400,9 +399,11 @@ class Program:
         self.widths[target] = shape.width
         self._components[shape] = evaluated
         self.fresh.components.append(evaluated)
-        compiler = _Compiler(shape, relations)
+        compiler = Compiler(shape, relations)
+        evaluated.lives = [self._live(key) for key in compiler.lives]
+        live_at = {live.key: live.address for live in evaluated.lives}
         for pattern in range(len(relations)):
-            trigger = self._append_trigger(address, compiler, pattern)
+            trigger = self._append_trigger(address, compiler, pattern, live_at)
             evaluated.triggers.append(trigger)
             self._link(relations[pattern].address + at.R_TRIGGER, trigger, at.T_NEXT)
         for relation in relations:
@@ -412,8 +413,8 @@ class Program:
         self.most_candidates = max(self.most_candidates, compiler.candidates)
         return evaluated
 
-    def _append_trigger(self, component: int, compiler: _Compiler, pattern: int) -> int:
-        made = compiler.trigger(pattern)
+    def _append_trigger(self, component: int, compiler: Compiler, pattern: int, live_at: Mapping[LiveKey, int]) -> int:
+        made = compiler.trigger(pattern, live_at)
         for slot in made.slots:
             self._keep(slot)
         header = [0] * at.TRIGGER
@@ -487,6 +488,10 @@ class Program:
             return []
         del self._components[component.shape]
         self._targets.give_back(component.target)
+        for live in component.lives:
+            live.users -= 1
+            if live.users == 0:
+                self.unused_lives.append(live)
         gone = []
         for relation, trigger in zip(component.relations, component.triggers, strict=True):
             self._unlink(relation.address + at.R_TRIGGER, trigger, at.T_NEXT)
@@ -494,6 +499,95 @@ class Program:
             if relation.users == 0:
                 gone.append(relation)
         return gone
+
+    # Live lists -------------------------------------------------------------------------------------------------------
+
+    def _live(self, key: LiveKey) -> Live:
+        """The kind of live lists, a new one if need be, for one more user. Those below it are there."""
+        live = self._lives.get(key)
+        if live is None:
+            live = self._lives[key] = self._new_live(key)
+        live.users += 1
+        return live
+
+    def _new_live(self, key: LiveKey) -> Live:
+        number, relation = self._live_numbers.take(), self._by_number[key.slot // 2]
+        address = self._append([0] * at.LIVE)
+        slot = 2 * self._numbers.take()
+        needs: list[tuple[int, Relation, Live | None]] = []
+        table = self._append([0] * at.NEED * (len(key.needs) + len(key.flags)))
+        for place, (needed, below_key) in enumerate([*key.needs, *((at.BY_FLAG, None) for _ in key.flags)]):
+            need = table + place * at.NEED
+            below = None if below_key is None else self._lives[below_key]
+            flag = key.flags[place - len(key.needs)] if needed == at.BY_FLAG else needed // 2
+            self.code[need + at.N_OWNER], self.code[need + at.N_SLOT] = address, needed
+            self.code[need + at.N_BELOW] = below.address if below else 0
+            needs.append((need, self._by_number[flag], below))
+        live = Live(key, number, address, slot, relation, needs)
+        for field_, value in (
+            (at.Y_NUMBER, number),
+            (at.Y_SLOT, key.slot),
+            (at.Y_LIVE_SLOT, slot),
+            (at.Y_RELATION, relation.number),
+            (at.Y_MASK, sum(self._by_number[flag].bit for flag in key.flags)),
+            (at.Y_NEED, table),
+            (at.Y_NEEDS, len(key.needs)),
+        ):
+            self.code[address + field_] = value
+        for _, _, below in needs:
+            if below is not None:
+                below.above.add(live)
+        self.most_needs += len(needs)
+        return live
+
+    @property
+    def lives(self) -> Iterable[Live]:
+        """All kinds of live lists, kept or not."""
+        return self._lives.values()
+
+    def live_at(self, address: int) -> Live:
+        """The kind of live lists whose record is there."""
+        return next(live for live in self._lives.values() if live.address == address)
+
+    def kept_above(self, live: Live) -> list[Live]:
+        """The kinds that are kept and depend on this one, those first that others depend on."""
+        found: set[Live] = set()
+        waiting = [live]
+        while waiting:
+            for above in waiting.pop().above:
+                if above.is_kept and above not in found:
+                    found.add(above)
+                    waiting.append(above)
+        return sorted(found, key=lambda other: other.key.height)
+
+    def keep_live(self, live: Live) -> None:
+        """Has the kernel keep these lists up from now on; see `fresh_slots`."""
+        for slot in (live.key.slot, live.key.slot ^ 1, *(slot for slot, _ in live.key.needs)):
+            self._keep(slot)
+        live.links = [(live.relation.address + at.R_LIVES, live.address)]
+        self._link(*live.links[0], at.Y_NEXT)
+        for need, relation, below in live.needs:
+            is_told = below is not None and below.is_kept
+            head = below.address + at.Y_ABOVE if below is not None and is_told else relation.address + at.R_NEEDS
+            live.links.append((head, need))
+            self._link(head, need, at.N_NEXT)
+
+    def drop_live(self, live: Live) -> None:
+        """Has the kernel keep these lists up no longer."""
+        (own, *needs), live.links = live.links, []
+        self._unlink(*own, at.Y_NEXT)
+        for head, need in needs:
+            self._unlink(head, need, at.N_NEXT)
+
+    def forget_live(self, live: Live) -> None:
+        """Lets go of a kind of live lists that is neither kept nor used."""
+        del self._lives[live.key]
+        self._live_numbers.give_back(live.number)
+        self._numbers.give_back(live.slot // 2)
+        self.most_needs -= len(live.needs)
+        for _, _, below in live.needs:
+            if below is not None:
+                below.above.discard(live)
 
     # The array --------------------------------------------------------------------------------------------------------
 
@@ -543,136 +637,9 @@ class _Numbers:
         self._free.append(number)
 
 
-@dataclass(frozen=True, slots=True)
-class _Edge:
-    """Two variables that a pattern joins, with the slots that lead from one to the other."""
-
-    pattern: int
-    ends: tuple[int, int]
-    slots: tuple[int, int]
-    positions: tuple[int, int]
-    excludes: bool
-
-
-@dataclass(slots=True)
-class _Trigger:
-    bounds: list[int]
-    checks: list[int]
-    inner: list[int]
-    leaves: list[int]
-    ground: list[int]
-    steps: list[list[int]]
-    masks: list[int]
-    extras: list[list[int]]
-    slots: set[int]
-
-
-class _Compiler:
-    """One component: from its shape to its triggers. Edges' nodes are variables behind those of the patterns."""
-
-    def __init__(self, shape: Shape, relations: Sequence[Relation]) -> None:
-        self.width = shape.width
-        self.variables = shape.width
-        self._relations = relations
-        self._members = [members for _, members in shape.patterns]
-        self._edges: list[_Edge] = []
-        self._edge_node: dict[int, int] = {}
-        for pattern, (relation, members) in enumerate(zip(relations, self._members, strict=True)):
-            slot = relation.slot
-            if relation.arity == 2:
-                ends = (members[0], members[1])
-                positions = (relation.positions[0], relation.positions[1])
-                self._edges.append(_Edge(pattern, ends, (slot, slot + 1), positions, True))
-            elif relation.arity == 3:
-                node = self._edge_node[pattern] = self.variables
-                self.variables += 1
-                for place, member in enumerate(members):
-                    slots = (slot + 2 * place, slot + 2 * place + 1)
-                    self._edges.append(_Edge(pattern, (node, member), slots, (0, 0), False))
-        degree = [0] * self.variables
-        for edge in self._edges:
-            degree[edge.ends[0]] += 1
-            degree[edge.ends[1]] += 1
-        self.candidate_at = [sum(degree[:variable]) for variable in range(self.variables)]
-        self.candidates = sum(degree)
-        self._degree = degree
-
-    def trigger(self, pattern: int) -> _Trigger:
-        """The search from one pattern."""
-        relation, members = self._relations[pattern], self._members[pattern]
-        bounds = [item for pair in zip(members, relation.positions, strict=True) for item in pair]
-        bound = set(members)
-        if pattern in self._edge_node:
-            bound.add(self._edge_node[pattern])
-            bounds += [self._edge_node[pattern], at.FROM_EDGE]
-        made = _Trigger(
-            bounds, [], [], [], [], [[] for _ in range(self.variables)], [0] * self.variables,
-            [[] for _ in range(self.variables)], set(),
-        )  # fmt: skip
-        self._add_unary(made, pattern)
-        for variable in range(self.variables):
-            if variable not in bound:
-                is_leaf = self._degree[variable] == 1 and not made.masks[variable] and not made.extras[variable]
-                (made.leaves if is_leaf else made.inner).append(variable)
-        steps: list[list[tuple[int, ...]]] = [[] for _ in range(self.variables)]
-        for edge in self._edges:
-            if edge.pattern == pattern:
-                continue
-            excluded = self._relations[edge.pattern].number + 1 if self._excludes(pattern, edge) else 0
-            left, right = edge.ends
-            if left in bound and right in bound:
-                made.checks += [edge.slots[0], left, right, excluded, *edge.positions]
-                made.slots.add(edge.slots[0])
-                continue
-            if self._can_lead(bound, left, right):
-                steps[left].append((edge.slots[0], right, excluded, edge.positions[0], edge.positions[1]))
-            if self._can_lead(bound, right, left):
-                steps[right].append((edge.slots[1], left, excluded, edge.positions[1], edge.positions[0]))
-        for variable, leading in enumerate(steps):
-            for slot, other, excluded, position, others_position in sorted(leading):
-                made.steps[variable] += [other, slot, excluded, position, others_position]
-                made.slots.add(slot)
-        return made
-
-    def _excludes(self, pattern: int, edge: _Edge) -> bool:
-        """Whether a pattern behind the trigger could map to the message's triple: it reads the graph without it."""
-        return edge.excludes and edge.pattern > pattern and self._shares(pattern, edge.pattern)
-
-    def _shares(self, pattern: int, other: int) -> bool:
-        return self._relations[pattern].may_share(self._relations[other])
-
-    def _add_unary(self, made: _Trigger, pattern: int) -> None:
-        """What the graph says of single variables, and the ground patterns."""
-        for other, (relation, members) in enumerate(zip(self._relations, self._members, strict=True)):
-            if other == pattern:
-                continue
-            is_behind = other > pattern and self._shares(pattern, other)
-            if relation.arity == 0:
-                made.ground.append(relation.number)
-            elif relation.arity == 1:
-                (variable,) = members
-                made.masks[variable] |= relation.bit
-                if not relation.bit:
-                    made.extras[variable] += [at.IN_SLOT, relation.slot, 0]
-                if is_behind:
-                    made.extras[variable] += [at.NOT_MESSAGE, relation.number, relation.positions[0]]
-            elif relation.arity == 3 and is_behind:
-                made.extras[self._edge_node[other]] += [at.NOT_MESSAGE, relation.number, at.FROM_EDGE]
-
-    def _can_lead(self, bound: set[int], first: int, second: int) -> bool:
-        """Whether some order binds the first variable while the second is unbound."""
-        if second in bound:
-            return False
-        reached, waiting = set(bound), list(bound)
-        while waiting:
-            variable = waiting.pop()
-            for edge in self._edges:
-                if variable in edge.ends:
-                    for end in edge.ends:
-                        if end != second and end not in reached:
-                            reached.add(end)
-                            waiting.append(end)
-        return first in reached
+def _numbers_of(relation: Relation) -> range:
+    """A relation of three variables has a number for each."""
+    return range(relation.number, relation.number + (3 if relation.arity == 3 else 1))
 
 
 def dispatch_hash(mask: int, s: int, p: int, o: int) -> int:

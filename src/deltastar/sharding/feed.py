@@ -59,7 +59,7 @@ class PackedIntake(Intake):
             self._find_rows(machine.terms, data, rows, count)
             records = rows[: count * scanned.ROW].reshape(count, scanned.ROW)
             places = packed.places[line + records[:, scanned.R_LINE] - 1]
-            records[:, scanned.R_GRAPH] = places & MUTED
+            records[:, scanned.R_MUTED] = places & MUTED
             numbers = np.zeros_like(places) if packed.is_initial else places >> 1
             first = 0
             while first < count:

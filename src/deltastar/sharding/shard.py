@@ -16,15 +16,16 @@ from deltastar.delivery import Block, Delivery
 from deltastar.errors import InvariantError
 from deltastar.evaluation import Rules
 from deltastar.machine import Machine
-from deltastar.plan.decompose import make_plan
-from deltastar.query.parse import parse_query
+from deltastar.plan.frequencies import Frequencies
+from deltastar.plan.shares import QueryShares, make_shares
+from deltastar.query.algebra import Query
 from deltastar.rdf.terms import Term
 from deltastar.rdf.update import Malformed
 from deltastar.registration import Registration
 from deltastar.sharding.feed import PackedIntake
 from deltastar.sharding.journal import NOTHING, Journal, MemoryJournal, Splits, chain_of
 from deltastar.sharding.packed import unpack
-from deltastar.sharding.router import shard_of_query
+from deltastar.sharding.router import plans_of
 from deltastar.sink.encode import Variables, json_text, utf8
 from deltastar.statistics import Statistics
 
@@ -35,13 +36,13 @@ DELTAS, REJECTS, ERROR = "deltas", "rejects", "error"
 class ShardSettings:
     """What a shard is for. `queries` are all queries of the run, in order, by name."""
 
-    queries: Mapping[str, str]
+    queries: Mapping[str, str | Query]
     shard: int = 0
     shards: int = 1
     granularity: str = "message"
     strict: bool = False
     format: str = "jsonl"
-    frequencies: Any = None
+    frequencies: Frequencies | None = None
 
 
 class Piece(NamedTuple):
@@ -119,7 +120,8 @@ class Shard:
     def _make(self) -> None:
         settings = self._settings
         rules = Rules(settings.strict, settings.granularity == "transaction", settings.strict)
-        self._machine = Machine()
+        self._shares = make_shares(plans_of(settings.queries), settings.shards, settings.frequencies)
+        self._machine = Machine(classes=self._shares.classes_on(settings.shard))
         if rules.retains_all:
             self._machine.retain_all()
         self._statistics = Statistics()
@@ -127,18 +129,19 @@ class Shard:
         self._intake = PackedIntake(self._machine, self._delivery, rules, self._statistics)
         self._answers: dict[str, CompiledAnswer] = {}
         self._variables: dict[str, tuple[str, ...]] = {}
-        for name, text in settings.queries.items():
-            self._register(name, text)
+        for query in self._shares.queries:
+            self._register(query)
         self._encode = self._encoder()
         self._source, self._lines = "", 0
         self._batch, self._chain = NOTHING, 0
 
-    def _register(self, name: str, text: str) -> None:
-        plan = make_plan(parse_query(text) if isinstance(text, str) else text)
+    def _register(self, query: QueryShares) -> None:
+        name, plan = query.name, query.plan
         self._variables[name] = plan.query.names
-        if shard_of_query(name, self._settings.shards) != self._settings.shard:
+        places = query.places_on(self._settings.shard)
+        if places is None:
             return
-        compiled = self._machine.add(plan)
+        compiled = self._machine.add(plan, places)
         registration = Registration(name, plan, {0: 0}, lambda name: None)
         self._delivery.add(registration, compiled)
         self._answers[name] = CompiledAnswer(self._machine, compiled)
@@ -183,11 +186,7 @@ class Shard:
                     yield Piece(first, last, DELTAS, data)
             yield from self._rejects(rejected)
             self._lines += packed.lines
-            if packed.is_numbered:
-                top = int(packed.places[-1] >> 1) if len(packed.places) else 0
-                self._statistics.messages = max(messages, top)
-            elif not packed.is_initial:
-                self._statistics.messages = messages + packed.messages
+            self._statistics.messages = messages + (0 if packed.is_initial else packed.messages)
             self._statistics.relevant = relevant + (0 if packed.is_initial else packed.relevant)
 
     def _rejects(self, rejected: list[Malformed]) -> Iterator[Piece]:
