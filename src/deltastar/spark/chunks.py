@@ -170,7 +170,7 @@ def _route(
         if isinstance(read, Events):
             blobs = router.route_events(read.events, source, is_initial, read.named_graphs)
         else:
-            blobs = router.route(read.data, read.syntax, source, is_initial)
+            blobs = router.route(read.data, read.syntax, source, is_initial, is_start=False)
         yield _batch(list(range(plan.shards)), number, chunk, source, None, blobs)
 
 

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow
-from pyspark import TaskContext
 
 from deltastar.sharding.journal import FileJournal
+from deltastar.sharding.packed import HAS_GRAPHS, unpack
 from deltastar.sharding.shard import DELTAS, Piece, Shard, ShardSettings
 from deltastar.sink.base import doing, sync_directory
 from deltastar.sink.files import part_name
@@ -129,11 +129,13 @@ def _apply(plan: ShardPlan, batch: int, batches: Iterable[pyarrow.RecordBatch]) 
     for _, _, _, fault, _ in rows:
         if fault is not None:
             yield _row(number, FAULT, fault.encode())
-    yield _row(number, STATISTICS, json.dumps(_statistics(shard)).encode())
+    named_graphs = any(unpack(blob).flags & HAS_GRAPHS for _, _, _, fault, blob in rows if fault is None)
+    yield _row(number, STATISTICS, json.dumps(_statistics(shard) | {"named_graphs": named_graphs}).encode())
 
 
 def _statistics(shard: Shard) -> dict[str, Any]:
-    return asdict(shard.statistics())
+    """The shard's part of the run's numbers, and where a transaction was opened that is still open."""
+    return asdict(shard.statistics()) | {"opened_at": shard._intake.opened_at}
 
 
 def _describe(shard: Shard, number: int, batch: int, names: list[str]) -> Rows:
@@ -228,9 +230,3 @@ class _Output:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def task_shard() -> int:
-    """The shard whose partition this task has."""
-    context = TaskContext.get()
-    return -1 if context is None else int(context.partitionId())

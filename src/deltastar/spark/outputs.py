@@ -71,6 +71,17 @@ class BatchOutput:
         names = [field.name for field in fields(Statistics)]
         return Statistics(**{name: sum(s[name] for s in self.statistics.values()) for name in names})
 
+    @property
+    def opened_at(self) -> int | None:
+        """While a transaction is open: the seq before its first message."""
+        opened: int | None = self.statistics[0]["opened_at"]
+        return opened
+
+    @property
+    def is_graph_named(self) -> bool:
+        """Whether a row named a graph."""
+        return any(numbers["named_graphs"] for numbers in self.statistics.values())
+
     def error(self) -> tuple[int, str] | None:
         """The first thing that stops a strict run."""
         return min(self.errors, default=None)

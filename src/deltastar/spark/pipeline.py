@@ -64,6 +64,7 @@ class SparkRun:
         self._writing = threading.Lock()
         self._batch = NOTHING
         self._is_graph_named = False
+        self._opened_at: int | None = None
         self._check()
 
     def execute(self) -> int:
@@ -263,6 +264,8 @@ class SparkRun:
         write_rejects(self._rejects, output)
         if output.statistics:
             self._statistics = output.total()
+            self._opened_at = output.opened_at
+            self._is_graph_named |= output.is_graph_named
         check(output)
         self._batch = batch
         if self._run.is_durable:
@@ -275,6 +278,12 @@ class SparkRun:
         options = self._options
         if spool is not None and spool.fault is not None:
             raise SourceError(spool.fault)
+        if self._opened_at is not None and options.granularity == "transaction":
+            self._statistics.discarded += 1
+            rows = self._statistics.messages - self._opened_at
+            self._progress.note(f"the stream ends inside a transaction (no TC): its {rows} rows are discarded")
+        if self._is_graph_named:
+            self._progress.note("graph names were passed over: deltastar answers over the union of all graphs")
         if options.answers is not None:
             write_answers(options.answers, self._answers())
 
