@@ -12,6 +12,7 @@ import pytest
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compiles the kernel once, before workers start, so that no test waits for it or sees it mentioned."""
+    os.environ.setdefault("DELTASTAR_ENGINE", "inline")  # a test of Spark says so: starting it takes seconds
     if not hasattr(session.config, "workerinput"):
         subprocess.run([sys.executable, "-m", "deltastar", "warm"], check=True, capture_output=True)
 

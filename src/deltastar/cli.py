@@ -15,6 +15,9 @@ from deltastar.errors import DeltastarError, QueryError, UnknownQueryError, Usag
 
 OK, FAILED, WRONG_COMMAND, INTERRUPTED = 0, 1, 2, 130
 
+_ENGINES = ("spark", "inline", "paper")
+_ENGINE = "DELTASTAR_ENGINE"
+
 _DESCRIPTION = "Keeps the answers of SPARQL queries exactly up to date while the RDF graph under them changes."
 _EXIT_CODES = """exit codes:
   0    all well
@@ -196,10 +199,10 @@ def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
     add("--checkpoint", metavar="DIR", help="continue here after an interruption; nothing is lost or written twice")
     add(
         "--engine",
-        choices=("spark", "inline", "paper"),
-        default="spark",
+        choices=_ENGINES,
+        default=_engine(),
         help="what evaluates: spark (default), embedded or on a cluster; inline, in this process; paper, with the "
-        "paper's algorithms in plain Python",
+        f"paper's algorithms in plain Python; the environment variable {_ENGINE} sets another default",
     )
     add(
         "--shards",
@@ -280,6 +283,15 @@ def _add_progress(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--progress", action="store_true", default=None, help="show progress also where standard error is no terminal"
     )
+
+
+def _engine() -> str:
+    """The engine where no option says which."""
+    chosen = os.environ.get(_ENGINE) or "spark"
+    if chosen not in _ENGINES:
+        _say(f"deltastar: {_ENGINE}={chosen} is not an engine; choose from {', '.join(_ENGINES)}")
+        raise SystemExit(WRONG_COMMAND)
+    return chosen
 
 
 def _positive(text: str) -> int:
