@@ -34,7 +34,7 @@ from deltastar.sink import (
 from deltastar.sink.encode import encoder, utf8
 from deltastar.spark.commits import NOTHING, Commit, RunDirectory
 from deltastar.spark.failures import explained
-from deltastar.spark.session import Session, check_installed
+from deltastar.spark.session import Session, check_installed, parsed_settings, parsed_size
 from deltastar.spark.spool import Spool, is_spooled
 from deltastar.statistics import Statistics
 
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 FINITE_BATCH_BYTES = 1 << 27
 FOLLOWED_BATCH_BYTES = 1 << 25
+BATCH_BYTES = "spark.deltastar.maxBytesPerTrigger"
+"""The setting that says what a micro-batch may hold."""
 _WAIT_S = 0.2
 
 
@@ -201,7 +203,7 @@ class SparkRun:
             initial=None if options.initial is None else _full(options.initial),
             labels=self._labels(spool),
             follow=is_endless,
-            batch_bytes=FOLLOWED_BATCH_BYTES if is_endless else FINITE_BATCH_BYTES,
+            batch_bytes=self._batch_bytes(is_endless),
             cores=self._session.cores,
         )
         spark = self._session.spark
@@ -210,6 +212,13 @@ class SparkRun:
         writer = frame.writeStream.foreachBatch(self._apply).option("checkpointLocation", self._run.directory("spark"))
         trigger = {"processingTime": "0 seconds"} if is_endless else {"availableNow": True}
         return writer.trigger(**trigger).start()
+
+    def _batch_bytes(self, is_endless: bool) -> int:
+        chosen = parsed_settings(self._options.settings).get(BATCH_BYTES)
+        chosen = chosen or self._session.spark.conf.get(BATCH_BYTES, None)
+        if chosen is not None:
+            return parsed_size(BATCH_BYTES, chosen)
+        return FOLLOWED_BATCH_BYTES if is_endless else FINITE_BATCH_BYTES
 
     def _labels(self, spool: Spool | None) -> dict[str, str]:
         """What messages call the inputs, where that is not their full path."""

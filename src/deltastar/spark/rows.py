@@ -12,7 +12,6 @@ one, tells what is wrong with a malformed row.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from deltastar.rdf.files import check_is_there
 from deltastar.rdf.ntriples import Syntax, scan
 from deltastar.rdf.update import INSERT, Event, Malformed, Mark, Update
 from deltastar.spark.reading import Chunk, Events, Fault, Rows, read_split, update_format
+from deltastar.spark.session import parsed_size
 from deltastar.spark.splits import Place, Split, UpdateFiles, grouped, splits_of
 
 NAME = "rdfpatch"
@@ -37,7 +37,6 @@ CORRUPT = "_corrupt_record"
 MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 
 _TYPES = {"seq": "bigint", "op": "string", "s": "string", "p": "string", "o": "string", CORRUPT: "string"}
-_UNITS = {"": 0, "b": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30}
 _ROW_CHUNK_BYTES = 1 << 20
 _PARALLEL = 8
 """How many tasks a large read is cut into, at least: the source is not told how many cores there are."""
@@ -78,22 +77,10 @@ class Options:
         if self.mode not in MODES:
             raise UsageError(f"mode={options['mode']!r}: give {', '.join(MODES)}")
         text = options.get("maxBytesPerTrigger")
-        self.batch_bytes = None if text is None else parsed_size(text)
+        self.batch_bytes = None if text is None else parsed_size("maxBytesPerTrigger", text)
         self.columns = _columns(schema)
         self.schema = to_arrow_schema(schema)
         check_is_there(self.path)
-
-
-def parsed_size(text: str) -> int:
-    """A number of bytes, as Spark's options write it.
-
-    >>> parsed_size("16m"), parsed_size("1024")
-    (16777216, 1024)
-    """
-    match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
-    if match is None or match[2] not in _UNITS or int(match[1]) == 0:
-        raise UsageError(f"maxBytesPerTrigger={text!r}: give a number of bytes, like 1048576 or 16m")
-    return int(match[1]) << _UNITS[match[2]]
 
 
 class _Reader(DataSourceReader):

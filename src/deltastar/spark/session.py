@@ -28,6 +28,7 @@ EMBEDDED = "local[*]"
 LEAST_JAVA = 17
 
 _ATTEMPTS = 4
+_UNITS = {"": 0, "b": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30}
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _DEFAULTS = {
     "spark.app.name": "deltastar",
@@ -178,6 +179,18 @@ def parsed_settings(settings: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"--conf {setting}: a setting of Spark is written spark.NAME=VALUE")
         pairs[key] = value
     return pairs
+
+
+def parsed_size(name: str, text: str) -> int:
+    """A number of bytes, as Spark's options write it.
+
+    >>> parsed_size("maxBytesPerTrigger", "16m"), parsed_size("maxBytesPerTrigger", "1024")
+    (16777216, 1024)
+    """
+    match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
+    if match is None or match[2] not in _UNITS or int(match[1]) == 0:
+        raise UsageError(f"{name}={text!r}: give a number of bytes, like 1048576 or 16m")
+    return int(match[1]) << _UNITS[match[2]]
 
 
 def defaults_file() -> dict[str, str]:
