@@ -20,8 +20,9 @@ from deltastar.errors import SourceError
 _PAGE = 4096
 _MAP_NORESERVE = 0x4000  # Linux; Python names it from 3.13 on
 _MAGIC = 0x3152415453544C44  # "DLTSTAR1"
-H_MAGIC, H_LAYOUT, H_VERSION, H_DIRTY = 0, 1, 2, 3
-"""The header: which arrays these are, the last batch that was applied, and whether one is under way."""
+H_MAGIC, H_LAYOUT, H_VERSION, H_DIRTY, H_PROGRAM, H_OWNER, H_WRITER, H_SLOT = 0, 1, 2, 3, 4, 5, 6, 7
+"""The header: which arrays these are, the last batch that was applied, and whether one is under way; how often the
+program has changed, whose arena it is, who worked on it last, and which of two residues is that of the version."""
 
 
 class Arena:
@@ -43,6 +44,16 @@ class Arena:
             self.header[H_MAGIC], self.header[H_LAYOUT] = _MAGIC, layout
         elif self.header[H_MAGIC] != _MAGIC or self.header[H_LAYOUT] != layout:
             raise SourceError(f"{path} is not an arena of this version of deltastar; remove it to start from nothing")
+
+
+def read_header(path: str | os.PathLike[str]) -> list[int]:
+    """The header of an arena in a file, for whoever wants to know whether it is of any use; zeros if there is none."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(8 * 64)
+    except FileNotFoundError:
+        header = b""
+    return [int(number) for number in np.frombuffer(header.ljust(8 * 64, b"\0"), np.uint64)]
 
 
 def _digest(arrays: Mapping[str, tuple[Any, int]]) -> int:

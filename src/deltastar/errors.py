@@ -66,7 +66,9 @@ class RowError(DeltastarError, ValueError):
 
 
 class NoEffectError(DeltastarError, ValueError):
-    """With `strict`: a message that changes nothing."""
+    """With `strict`: a message that changes nothing. `seq` is its number."""
+
+    seq = 0
 
 
 class SourceError(DeltastarError, OSError):

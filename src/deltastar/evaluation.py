@@ -103,7 +103,9 @@ class ReadsRows(Protocol):
 def no_effect(op: str, row: Row, seq: int) -> NoEffectError:
     """Strict: what is wrong with a message that changes nothing."""
     what = "inserts a triple that is there already" if op == INSERT else "deletes a triple that is not there"
-    return NoEffectError(f"message {seq} {what}: {Triple(*map(of_canonical, row))}")
+    error = NoEffectError(f"message {seq} {what}: {Triple(*map(of_canonical, row))}")
+    error.seq = seq
+    return error
 
 
 def misplaced(mark: Mark, is_open: bool, seq: int) -> Malformed:

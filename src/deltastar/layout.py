@@ -26,6 +26,10 @@ MAX_RELATIONS = 1 << 22
 MAX_TARGETS = 1 << 22
 MAX_LIVES = 1 << 22
 MAX_LOG = 1 << 28
+RESIDUE = 64
+"""What an engine knows beside its arrays, in numbers, of each of the last two versions: see `sharding/residue.py`."""
+WAITING = 5
+"""A waiting message, and whether it is muted."""
 
 # A node: two ints. Its block of entries in the heap, and how many there are.
 N_BLOCK, N_COUNT, NODE = 0, 1, 2
@@ -189,6 +193,8 @@ group that is under way, or 0; how many mixed groups there were; the message tha
 U_BY_TRANSACTION, U_IS_OPEN, U_GROUP, U_COMMITTED, U_WAITING_ABSENT = range(37, 42)
 """Where admission stands: whether a transaction is one change, whether one is open, the place of its group's header,
 how many were committed; and of the open one, how many deletions of terms that are nowhere count if it is committed."""
+U_BEGUN = 44
+"""How many transactions were begun, in transaction granularity, for whoever resets it."""
 U_SWITCH, U_LIVE_ROOM = 42, 43
 """The kind of live lists that should be kept from now on, or no longer be kept; or 0. And `LIVE_ROOM`, or what tests
 set."""

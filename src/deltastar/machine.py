@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deltastar import layout as at
-from deltastar.arena import H_DIRTY, H_VERSION, Arena
-from deltastar.errors import SourceError
+from deltastar.arena import H_DIRTY, H_PROGRAM, H_VERSION, Arena
+from deltastar.errors import InvariantError, SourceError
 from deltastar.kernel import admit, journal, live, scan, terms
 from deltastar.kernel import step as kernel
 from deltastar.kernel.state import DTYPES, TERM_FIELDS, State, Table
@@ -67,6 +67,9 @@ _IN_ARENA = {
     "target_size": at.MAX_TARGETS,
     "view_state": at.MAX_TARGETS * at.VIEW_STATE,
     "lives": at.MAX_LIVES * at.LIVE_STATE,
+    "keeps": at.MAX_RELATIONS,
+    "residue": 2 * at.RESIDUE,
+    "waiting": at.MAX_LOG * at.WAITING,
     "log": at.MAX_LOG * at.MESSAGE,
     "term_counters": T_COUNTERS,
     "term_keys": KEYS,
@@ -76,6 +79,8 @@ _IN_ARENA = {
     "term_free": TEXT_CLASSES,
     "text": TEXT_CAPACITY,
 }
+_OTHERS = {"keeps": np.int64, "residue": np.int64, "waiting": np.int32}
+"""Arrays of the arena that no kernel function looks for."""
 _COLLECT_AT = 256
 OUT_INTS = 1 << 18
 _STAGE_INTS = 1 << 14
@@ -107,13 +112,16 @@ class Machine:
         keys: Longs | None = None,
         live_room: int = at.LIVE_ROOM,
     ) -> None:
-        self.arena = Arena({name: (getattr(DTYPES, name), size) for name, size in _IN_ARENA.items()}, path)
+        self.arena = Arena(
+            {name: (getattr(DTYPES, name, None) or _OTHERS[name], size) for name, size in _IN_ARENA.items()}, path
+        )
         arrays = self.arena.arrays
         self.terms = TermArrays._make([*(arrays[name] for name in TERM_FIELDS[:-1]), arrays["text"].view(np.int32)])
         if self.arena.is_new:
             terms.prepare(self.terms, secrets.randbits(64) if seed is None else seed, hash_bits)
             if keys is not None:
                 self.terms.keys[:] = keys
+        self._is_attaching, self._is_shared = not self.arena.is_new, path is not None
         self.program = Program(self.acquire, self.release)
         self._flags = {class_: self.program.take_flag() for class_ in dict.fromkeys(classes)}
         self._classes = _class_array(self._flags)
@@ -129,6 +137,7 @@ class Machine:
         self._private: dict[str, NDArray[Any]] = {}
         self._table: Table | None = None
         self._made_for: tuple[int, ...] = ()
+        self._program_noted = 0
 
     @property
     def muted(self) -> Ints:
@@ -143,7 +152,11 @@ class Machine:
     # Terms -----------------------------------------------------------------------------------------------------------
 
     def acquire(self, term: str) -> int:
-        """A term's id, a new one if need be, with one more use."""
+        """A term's id, a new one if need be, with one more use; on the way to what is in the arena already, just it."""
+        if self._is_attaching:
+            if not (known := self.find(term)):
+                raise InvariantError(f"the arena was made for other queries: {term} is not in it")
+            return known
         id_ = int(admit.intern(self.table, self._bring(term.encode())))
         if id_ < 0:
             raise full(id_)
@@ -151,6 +164,8 @@ class Machine:
 
     def release(self, id_: int) -> None:
         """One use of a term less."""
+        if self._is_attaching:
+            return
         admit.release(self.table, id_)
 
     def find(self, term: str) -> int:
@@ -200,7 +215,8 @@ class Machine:
         compiled = self.program.add(plan, flags)
         for relation in self.program.fresh.relations:
             self._open_door(relation)
-        self._fill()
+        if not self._is_attaching:
+            self._fill()
         return compiled
 
     def remove(self, compiled: Compiled) -> None:
@@ -217,6 +233,37 @@ class Machine:
             self.program.forget_live(self.program.unused_lives.pop())
         for relation in gone:
             self._close(relation)
+
+    def end_attach(self) -> None:
+        """All queries that the arena knows are there, in the order in which it came to know them."""
+        if not self._is_attaching:
+            return
+        program, keeps, lives = self.program, self.arena.arrays["keeps"], self.arena.arrays["lives"]
+        for relation in program.relations:
+            program.code[relation.address + at.R_KEEP] = keeps[relation.number]
+        for kind in program.lives:
+            if lives[kind.number * at.LIVE_STATE + at.LIVE_IS_KEPT]:
+                program.keep_live(kind)
+        program.fresh_slots.clear()
+        self._is_attaching = False
+        self._program_noted = int(self.arena.header[H_PROGRAM])
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nobody else has changed what is indexed since this machine's program was made."""
+        return self._program_noted == int(self.arena.header[H_PROGRAM])
+
+    def forget_terms(self) -> None:
+        """Somebody else has worked on the arena: an id may mean another term now."""
+        self._memo.clear()
+
+    def publish(self) -> None:
+        """Tells other processes what is indexed."""
+        keeps = self.arena.arrays["keeps"]
+        for relation in self.program.relations:
+            keeps[relation.number] = self.program.code[relation.address + at.R_KEEP]
+        self.arena.header[H_PROGRAM] += np.uint64(1)
+        self._program_noted = int(self.arena.header[H_PROGRAM])
 
     def retain_all(self) -> None:
         """Keeps triples that no query matches, too."""
@@ -280,6 +327,8 @@ class Machine:
             self._keep_live(chosen)
         for other in above:
             self._keep_live(other)
+        if self._is_shared:
+            self.publish()
 
     def _keep_live(self, kind: Live) -> None:
         self.program.keep_live(kind)
@@ -413,8 +462,11 @@ class Machine:
         self.arena.header[H_VERSION] = version
         self.arena.header[H_DIRTY] = 0
 
-    def undo_batch(self) -> None:
-        """Goes back to where the last batch began. The answers are what they were; nobody is told."""
+    def undo_batch(self, version: int | None = None) -> None:
+        """Goes back to where the last batch began. The answers are what they were; nobody is told.
+
+        `version` is what the state was before; without it, one less than it is.
+        """
         self.arena.header[H_DIRTY] = 1
         counters = self.arena.arrays["counters"]
         first = int(counters[at.C_BATCH_LOG])
@@ -422,11 +474,14 @@ class Machine:
         self.start(int(journal.write_undo(self.table, first)))
         status = -1
         while status != at.DONE:
-            self.cursor[at.U_OUT] = 0
-            status = self.step()
+            if status != at.SWITCH:
+                self.cursor[at.U_OUT] = 0  # also when a group's rows do not fit: nobody reads them
+            status = int(kernel.step(self._prepare()))
+            if status == at.SWITCH:
+                self._switch()
         self.cursor[at.U_MIXED] = self.cursor[at.U_GROUP_END] = self.cursor[at.U_OUT] = 0
         journal.close_undo_of_batch(self.table)
-        self.arena.header[H_VERSION] -= np.uint64(1)
+        self.arena.header[H_VERSION] = self.version - 1 if version is None else version
         self.arena.header[H_DIRTY] = 0
 
     def set_messages_room(self, messages: int) -> None:
@@ -582,7 +637,8 @@ class Machine:
             "stage": self._stage,
             "classes": self._classes,
         }
-        self._table = Table(State(**{**self.arena.arrays, **self._private, **given}))
+        arrays = {name: self.arena.arrays[name] for name in _IN_ARENA if name in State._fields}
+        self._table = Table(State(**{**arrays, **self._private, **given}))
 
     def _has_room(self, name: str, length: int, dtype: Any) -> None:
         """Makes an array of the private memory larger, if need be; what is in it stays."""

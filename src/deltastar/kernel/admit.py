@@ -35,6 +35,7 @@ from deltastar.layout import (
     RELEVANT,
     SPECIAL,
     U_ABSENT,
+    U_BEGUN,
     U_BY_TRANSACTION,
     U_COMMITTED,
     U_DROPPED,
@@ -157,6 +158,7 @@ def admit_mark(st, kind, written, number, numbers):
         return written + 1
     if is_begin:
         cursor[U_GROUP], cursor[U_WAITING_ABSENT] = written, 0
+        cursor[U_BEGUN] += 1
         messages[written * MESSAGE + M_OP] = OP_NONE
         numbers[written] = number
         return written + 1

@@ -88,6 +88,18 @@ def forget(st, first):
 
 
 @kernel
+def hold_messages(address, messages, stride, first, count, is_held):
+    """Keeps the terms of some messages in use, or does so no longer."""
+    st = attach(address)
+    for message in range(first, first + count):
+        for place in range(M_S, M_O + 1):
+            if is_held:
+                retain(st, int(messages[message * stride + place]))
+            else:
+                release(st, int(messages[message * stride + place]))
+
+
+@kernel
 def clear_log(address):
     """What was changed stands."""
     forget(attach(address), 0)

@@ -14,6 +14,7 @@ import numpy as np
 
 from deltastar.kernel.jit import inlined, kernel
 from deltastar.kernel.text import copy, equal, hash_bytes, prefetch
+from deltastar.layout import M_O, M_OP, M_S, MESSAGE
 from deltastar.scan_layout import (
     ADD,
     DELETE,
@@ -57,6 +58,10 @@ from deltastar.scan_layout import (
     TEXT_STEP,
     USES_MAX,
 )
+
+PATCH_BYTES = 7
+"""Of a row of RDF Patch, beside its terms: the letter, four spaces, the dot and the line end."""
+LETTER_A, LETTER_D, SPACE, DOT, LINE_END = 0x41, 0x44, 0x20, 0x2E, 0x0A
 
 
 def prepare(t, seed, hash_bits=HASH_BITS):
@@ -374,6 +379,31 @@ def intern_predicates(t, data, rows, first, count):
             rows[base + R_PREDICATE_ID] = id_
             if id_ < 0:
                 return row
+    return count
+
+
+@kernel
+def write_rows(t, messages, first, count, out, end):
+    """Writes messages as rows of RDF Patch, from one on, while they fit; gives the one it came to."""
+    at = np.int64(0)
+    for message in range(first, count):
+        size = np.int64(PATCH_BYTES)
+        for place in range(M_S, M_O + 1):
+            size += text_of(t, np.int64(messages[message * MESSAGE + place]))[1]
+        if at + size > len(out):
+            end[0] = at
+            return message
+        out[at] = LETTER_A if messages[message * MESSAGE + M_OP] > 0 else LETTER_D
+        out[at + 1] = SPACE
+        at += 2
+        for place in range(M_S, M_O + 1):
+            start, length = text_of(t, np.int64(messages[message * MESSAGE + place]))
+            copy(out, at, t.text, start, length)
+            out[at + length] = SPACE
+            at += length + 1
+        out[at], out[at + 1] = DOT, LINE_END
+        at += 2
+    end[0] = at
     return count
 
 

@@ -248,6 +248,27 @@ class Program:
         assert number < at.MOST_BITS
         return 1 << number
 
+    def suspend_plain(self) -> Callable[[], None]:
+        """Has the kernel look for embeddings of those components only that have views. Gives the way back."""
+        before = self.code.copy()
+        viewed = {trigger for component in self.components if component.views for trigger in component.triggers}
+        for relation in self.relations:
+            head = relation.address + at.R_TRIGGER
+            while trigger := int(self.code[head]):
+                if trigger in viewed:
+                    head = trigger + at.T_NEXT
+                else:
+                    self.code[head] = self.code[trigger + at.T_NEXT]
+
+        def resume() -> None:
+            for relation in self.relations:
+                self.code[relation.address + at.R_TRIGGER] = before[relation.address + at.R_TRIGGER]
+            for component in self.components:
+                for trigger in component.triggers:
+                    self.code[trigger + at.T_NEXT] = before[trigger + at.T_NEXT]
+
+        return resume
+
     # Relations --------------------------------------------------------------------------------------------------------
 
     def relation(self, pattern: TriplePattern) -> Relation:

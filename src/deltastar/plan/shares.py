@@ -7,8 +7,8 @@ variables, whatever the others; an answer belongs to the one cell that has the p
 triples of an answer come to its cell; a shard has one cell of a query at most, and looks for that cell's answers only.
 So each answer is found once, and shards never ask each other.
 
-A row of DISTINCT is counted where all its embeddings are, so only projected variables get shares there. ASK, and a
-query without variables to share, is on one shard as a whole.
+Only projected variables have shares, so that all embeddings of a row are in one shard. ASK, and a query without
+variables to share, is on one shard as a whole.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from deltastar.plan.decompose import Plan
 from deltastar.plan.frequencies import Frequencies
-from deltastar.query.algebra import Query, Semantics, TriplePattern, Variable
+from deltastar.query.algebra import Query, TriplePattern, Variable
 
 MOST_CLASSES = 24
 """Classes of terms that a shard tells apart. A query for which there are no more is on one shard as a whole."""
@@ -181,13 +181,12 @@ def choose_shares(plan: Plan, shards: int, frequencies: Frequencies) -> tuple[di
 
 
 def shareable(query: Query) -> tuple[Variable, ...]:
-    """The variables that may have a share."""
-    if query.semantics is Semantics.ASK:
-        return ()
-    variables = query.pattern.variables
-    if query.semantics is Semantics.DISTINCT:
-        return tuple(variable for variable in variables if variable in query.projection)
-    return variables
+    """The variables that may have a share: those that are projected, so that equal rows are in one shard.
+
+    With DISTINCT they are counted there. In a bag a transaction, or the way back from one, may take a row away and add
+    an equal one, which is no change; two shards could not know.
+    """
+    return tuple(variable for variable in query.pattern.variables if variable in query.projection)
 
 
 class _Known(NamedTuple):

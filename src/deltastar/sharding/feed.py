@@ -14,9 +14,11 @@ from deltastar import layout as at
 from deltastar import scan_layout as scanned
 from deltastar.delivery import Block
 from deltastar.intake import Intake, Reject
+from deltastar.layout import Ints
 from deltastar.rdf.batch import Batch, Position
 from deltastar.rdf.ntriples import Syntax
-from deltastar.sharding.packed import LETTER, MUTED, Packed, read_letter
+from deltastar.sharding.packed import HAS_DROPPED, LETTER, MUTED, Packed, read_letter
+from deltastar.sharding.residue import Residue
 
 _SPAN = 1 << 30
 """Places that are further apart than this are admitted apart: a row's record counts messages in 31 bits."""
@@ -27,6 +29,8 @@ class PackedIntake(Intake):
     """Messages on their way from a router into a shard's machine."""
 
     _lines_before = 0
+    transaction = 0
+    """Numbers the transactions, in transaction granularity."""
 
     def feed(self, packed: Packed, source: str, lines_before: int, base: int, reject: Reject) -> Iterator[Block]:
         """Applies a split's rows. The seq of a row is its place behind `base`."""
@@ -41,6 +45,7 @@ class PackedIntake(Intake):
         self.collect(_COLLECT_AT)
         cursor[at.U_RELEVANT] = 0  # the router has counted
         self.count()
+        self.has_dropped |= bool(packed.flags & HAS_DROPPED)
         if packed.is_initial:
             statistics.repeated_inserts, statistics.absent_deletes = before
             cursor[at.U_IS_STRICT] = self._rules.is_strict
@@ -76,3 +81,46 @@ class PackedIntake(Intake):
                 yield from self._reject(read_letter(text, batch.source, self._lines_before), reject)
                 return
         yield from super()._special(batch, row, seq, line, reject)
+
+    # Between batches -------------------------------------------------------------------------------------------------
+
+    def note(self, residue: Residue) -> Ints:
+        """Says where admission stands, and gives the messages that wait."""
+        cursor = self._cursor
+        self.transaction += int(cursor[at.U_BEGUN])
+        cursor[at.U_BEGUN] = 0
+        residue.has_dropped, residue.is_open = int(self.has_dropped), int(cursor[at.U_IS_OPEN])
+        residue.opened_at, residue.waiting_absent = self.opened_at or 0, int(cursor[at.U_WAITING_ABSENT])
+        residue.transaction = self.transaction
+        messages = self.waiting
+        if len(messages) == 0:
+            return np.zeros((0, at.WAITING), np.int32)
+        muted = self._machine.muted[self._written - len(messages) : self._written]
+        return np.column_stack([messages, muted])
+
+    def open_as(self, residue: Residue) -> None:
+        """After the rows of an open transaction: what else is known of it. The counts are those of the run."""
+        self._forget_counts()
+        self.has_dropped = bool(residue.has_dropped)
+        self._cursor[at.U_WAITING_ABSENT] = residue.waiting_absent
+        if residue.is_open:
+            self._numbers[0] = residue.opened_at
+
+    def resume(self, residue: Residue, waiting: Ints) -> None:
+        """Goes on from there."""
+        cursor, machine = self._cursor, self._machine
+        self._forget_counts()
+        self.has_dropped, self.transaction = bool(residue.has_dropped), residue.transaction
+        cursor[at.U_IS_OPEN], cursor[at.U_WAITING_ABSENT] = residue.is_open, residue.waiting_absent
+        cursor[at.U_BEGUN] = cursor[at.U_GROUP] = cursor[at.U_MIXED] = cursor[at.U_GROUP_END] = 0
+        self._written = 0
+        if residue.is_open and self._rules.by_transaction:
+            count = len(waiting) + 1
+            self._lengthen(count)
+            assert machine.table  # the private arrays are as long as the messages from here on
+            messages = machine.messages.reshape(-1, at.MESSAGE)
+            messages[0] = at.OP_NONE
+            messages[1:count] = waiting[:, : at.MESSAGE]
+            machine.muted[0], machine.muted[1:count] = 0, waiting[:, at.MESSAGE]
+            self._numbers[0] = residue.opened_at
+            self._written = count

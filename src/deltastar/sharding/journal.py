@@ -62,8 +62,11 @@ class Journal(Protocol):
     def snapshot(self, batch: int, chain: int, chunks: Iterable[bytes]) -> int:
         """Remembers the state after a batch that is logged. Gives its size in bytes."""
 
-    def read(self, batch: int) -> Recovery:
-        """How to come to the state after the last batch up to this one."""
+    def read(self, batch: int, behind: int | None = None) -> Recovery:
+        """How to come to the state after the last batch up to this one.
+
+        From the state after the batch `behind`, if that is given and what came then is logged: then without a snapshot.
+        """
 
 
 def chain_of(before: int, batch: int, splits: Splits) -> int:
@@ -112,12 +115,14 @@ class MemoryJournal:
         self._snapshots[batch] = Entry(batch, chain, size), kept
         return size
 
-    def read(self, batch: int) -> Recovery:
+    def read(self, batch: int, behind: int | None = None) -> Recovery:
         """See `Journal`."""
         first = max((key for key in self._snapshots if key <= batch), default=None)
         snapshot, chunks = self._snapshots[first] if first is not None else (None, [])
-        behind = sorted(key for key in self._logs if (first is None or key > first) and key <= batch)
-        return Recovery(snapshot, iter(chunks), (self._logs[key] for key in behind))
+        if behind is not None and (first is None or first <= behind):
+            first, snapshot, chunks = behind, None, []
+        later = sorted(key for key in self._logs if (first is None or key > first) and key <= batch)
+        return Recovery(snapshot, iter(chunks), (self._logs[key] for key in later))
 
 
 # Files ---------------------------------------------------------------------------------------------------------------
@@ -165,12 +170,15 @@ class FileJournal:
         with doing(f"write the journal {self._directory}"):
             return self._write(self._path("snapshot", batch), batch, chain, chunks)
 
-    def read(self, batch: int) -> Recovery:
+    def read(self, batch: int, behind: int | None = None) -> Recovery:
         """See `Journal`."""
         first = max((key for key in self._batches("snapshot") if key <= batch), default=None)
-        behind = sorted(key for key in self._batches("log") if (first is None or key > first) and key <= batch)
-        logs = (_log(self._path("log", key)) for key in behind)
-        if first is None:
+        is_behind = behind is not None and (first is None or first <= behind)
+        if is_behind:
+            first = behind
+        later = sorted(key for key in self._batches("log") if (first is None or key > first) and key <= batch)
+        logs = (_log(self._path("log", key)) for key in later)
+        if first is None or is_behind:
             return Recovery(None, iter(()), logs)
         path = self._path("snapshot", first)
         return Recovery(_entry_of(path), _frames(path), logs)

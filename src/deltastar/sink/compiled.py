@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from deltastar import layout as at
 from deltastar.errors import InvariantError
+from deltastar.kernel.cuts import cut_lines
 from deltastar.kernel.encode import encode
 from deltastar.layout import Ints, Longs
 from deltastar.sink.encode import Variables
@@ -72,6 +73,15 @@ class CompiledEncoder:
                 return
             if not written:
                 self._buffer = np.empty(2 * len(self._buffer), np.uint8)
+
+    def encode_cut(self, table: int, out: Ints, end: int, numbers: Longs) -> Iterator[tuple[memoryview, Longs]]:
+        """The same pieces; with each, for each seq in it, the seq and where its lines end, one pair after the other."""
+        here, records = self._here, self._subscribers.plan.records
+        before = np.zeros(at.HERE, np.int64)
+        for data, lines in self.encode(table, out, end, numbers):
+            cuts = np.empty(2 * lines, np.int64)
+            yield data, cuts[: cut_lines(records, out, numbers, before, lines, self._buffer, len(data), cuts)]
+            before[:] = here
 
 
 def unknown_target(out: Ints, run: int) -> InvariantError:
