@@ -21,7 +21,7 @@ from deltastar.sharding.shard import DELTAS, Piece, Shard, ShardSettings
 from deltastar.sink.base import doing, sync_directory
 from deltastar.sink.files import part_name
 
-PIECES = "shard int, kind string, first long, last long, data binary, path string"
+PIECES = "shard int, kind string, first long, data binary, cuts binary, path string"
 FAULT, STATISTICS, ANSWER = "fault", "statistics", "answer"
 """Kinds of rows besides those of `Piece`."""
 
@@ -33,8 +33,8 @@ _ARROW = pyarrow.schema(
         ("shard", pyarrow.int32()),
         ("kind", pyarrow.string()),
         ("first", pyarrow.int64()),
-        ("last", pyarrow.int64()),
         ("data", pyarrow.binary()),
+        ("cuts", pyarrow.binary()),
         ("path", pyarrow.string()),
     ]
 )
@@ -76,12 +76,12 @@ def evaluation(plan: ShardPlan, batch: int) -> Callable[[Iterable[pyarrow.Record
     return evaluate
 
 
-def description(plan: ShardPlan, batch: int, names: list[str]) -> Callable[[Iterable[pyarrow.RecordBatch]], Rows]:
-    """The function for `mapInArrow` that tells the answers of queries after a micro-batch."""
+def description(plan: ShardPlan, names: list[str]) -> Callable[[Iterable[pyarrow.RecordBatch]], Rows]:
+    """The function for `mapInArrow` that tells the answers of queries after the last micro-batch."""
 
     def describe(batches: Iterable[pyarrow.RecordBatch]) -> Rows:
         for shard in [number for rows in batches for number in rows.column(0).to_pylist()]:
-            yield from _describe(_shard_of(plan, shard), shard, batch, names)
+            yield from _describe(_shard_of(plan, shard), shard, names)
 
     return describe
 
@@ -121,8 +121,8 @@ def _apply(plan: ShardPlan, batch: int, batches: Iterable[pyarrow.RecordBatch]) 
             if piece.kind == DELTAS:
                 yield from output.take(piece)
             else:
-                yield _row(number, piece.kind, piece.data, piece.first_seq, piece.last_seq)
-        yield from output.finish()
+                yield _row(number, piece.kind, _bytes(piece.data), piece.first_seq)
+        output.finish()
     except BaseException:
         output.discard()
         raise
@@ -134,12 +134,11 @@ def _apply(plan: ShardPlan, batch: int, batches: Iterable[pyarrow.RecordBatch]) 
 
 
 def _statistics(shard: Shard) -> dict[str, Any]:
-    """The shard's part of the run's numbers, and where a transaction was opened that is still open."""
-    return asdict(shard.statistics()) | {"opened_at": shard._intake.opened_at}
+    """The shard's part of the run's numbers, and how many messages of an open transaction wait."""
+    return asdict(shard.statistics()) | {"waiting": shard.waiting_messages()}
 
 
-def _describe(shard: Shard, number: int, batch: int, names: list[str]) -> Rows:
-    shard._go_to(batch)
+def _describe(shard: Shard, number: int, names: list[str]) -> Rows:
     for name in names:
         lines: list[str] = []
         for row in shard.answers(name):
@@ -155,8 +154,12 @@ def _answer(name: str, lines: list[str]) -> bytes:
     return json.dumps([name, lines]).encode()
 
 
-def _row(shard: int, kind: str, data: bytes, first: int = 0, last: int = 0, path: str = "") -> pyarrow.RecordBatch:
-    return pyarrow.record_batch([[shard], [kind], [first], [last], [data], [path]], schema=_ARROW)
+def _bytes(data: str | bytes) -> bytes:
+    return data.encode() if isinstance(data, str) else data
+
+
+def _row(shard: int, kind: str, data: bytes, first: int = 0, cuts: bytes = b"", path: str = "") -> pyarrow.RecordBatch:
+    return pyarrow.record_batch([[shard], [kind], [first], [data], [cuts], [path]], schema=_ARROW)
 
 
 class _Output:
@@ -177,17 +180,17 @@ class _Output:
         self._size += len(piece.data)
         if self._plan.spool is not None and self._size > SPOOL_FROM_BYTES:
             self._write(self._plan.spool, f"{self._number}", piece.data)
+            yield _row(self._shard, DELTAS, b"", piece.first_seq, piece.cuts.tobytes(), str(self._path))
             return
-        yield _row(self._shard, DELTAS, piece.data, piece.first_seq, piece.last_seq)
+        yield _row(self._shard, DELTAS, piece.data, piece.first_seq, piece.cuts.tobytes())
 
-    def finish(self) -> Rows:
-        """Says which file there is."""
+    def finish(self) -> None:
+        """Everything has been taken."""
         if self._path is None:
             return
         with doing(f"write {self._path}"):
             if self._plan.parts is None:
                 self._file.close()
-                yield _row(self._shard, DELTAS, b"", path=self._path)
                 return
             self._close_part()
             name = part_name(self._number, self._plan.format)

@@ -123,7 +123,7 @@ def _routing(plan: Continuous) -> Callable[[Iterable[pyarrow.RecordBatch]], Iter
         router = Router(plan.queries, plan.shards, plan.granularity, plan.strict)
         for batch in batches:
             if batch.num_rows:
-                blobs = router.route_rows(*(column.to_pylist() for column in batch.columns))
+                blobs = router.route_rows(*batch.columns)
                 numbers = pyarrow.array(range(plan.shards), pyarrow.int32())
                 yield pyarrow.record_batch([numbers, pyarrow.array(blobs, pyarrow.binary())], ["shard", "blob"])
 
@@ -134,7 +134,6 @@ def _evaluation(plan: Continuous) -> Callable[[Iterable[pyarrow.RecordBatch]], I
     def evaluate(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         from deltastar.sharding.journal import MemoryJournal
         from deltastar.sharding.shard import Shard
-        from deltastar.spark.ordering import in_order
 
         blobs: list[bytes] = []
         number = -1
@@ -144,7 +143,7 @@ def _evaluation(plan: Continuous) -> Callable[[Iterable[pyarrow.RecordBatch]], I
                 blobs += batch.column(1).to_pylist()
         if number >= 0:
             shard = Shard(settings_of(plan, number), MemoryJournal(), None)
-            yield from deltas_of(shard.apply(0, [("", blob) for blob in in_order(blobs)]))
+            yield from deltas_of(shard.apply(0, splits_of(blobs)))
 
     return evaluate
 
@@ -156,13 +155,28 @@ def settings_of(plan: Continuous, shard: int) -> Any:
     return ShardSettings(plan.queries, shard, plan.shards, plan.granularity, plan.strict, "rows")
 
 
+def splits_of(blobs: Sequence[bytes]) -> list[tuple[str, bytes]]:
+    """What came through Spark, in the order of its numbers: tasks finish in any order.
+
+    A mark has the number of the message in front of it. So of two splits that meet in that number, the one that ends
+    with the message comes first.
+    """
+    from deltastar.sharding.packed import unpack
+
+    def place(blob: bytes) -> tuple[int, int]:
+        places = unpack(blob).places
+        return (int(places[0] >> 1), int(places[-1] >> 1)) if len(places) else (-1, -1)
+
+    return [("", blob) for blob in sorted(blobs, key=place)]
+
+
 def deltas_of(pieces: Iterable[Any]) -> Iterator[pyarrow.RecordBatch]:
     """The deltas of a shard's pieces. Malformed rows are the source's business; what stops a strict run stops here."""
     from deltastar.errors import DeltastarError
 
     for piece in pieces:
         if piece.kind == "error":
-            raise DeltastarError(bytes(piece.data).decode())
+            raise DeltastarError(piece.data)
         if piece.kind == "deltas":
             yield piece.data
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import numpy as np
 import pyarrow
 
 from deltastar.errors import DeltastarError
@@ -20,7 +21,7 @@ from deltastar.rdf.update import Malformed
 from deltastar.sink import DeltaSink, RejectSink, SinkState, open_sink
 from deltastar.sink.encode import Variables, delta_columns
 from deltastar.sink.files import prepare_directory
-from deltastar.sink.merge import merged, runs_of
+from deltastar.sink.merge import Lines, merged
 from deltastar.spark.evaluate import ANSWER, FAULT, STATISTICS
 from deltastar.statistics import Statistics
 
@@ -32,6 +33,7 @@ class BatchOutput:
     """What the shards gave for a micro-batch, by kind."""
 
     deltas: dict[int, list[bytes]] = field(default_factory=dict)
+    cuts: dict[int, list[bytes]] = field(default_factory=dict)
     spooled: dict[int, str] = field(default_factory=dict)
     rejects: list[bytes] = field(default_factory=list)
     errors: list[tuple[int, str]] = field(default_factory=list)
@@ -45,15 +47,18 @@ class BatchOutput:
         """From the rows of the tasks."""
         output = cls()
         for row in table.to_batches():
-            for shard, kind, first, _, data, path in zip(*(column.to_pylist() for column in row.columns), strict=True):
-                output._add(shard, kind, first, data, path)
+            for shard, kind, first, data, cuts, path in zip(
+                *(column.to_pylist() for column in row.columns), strict=True
+            ):
+                output._add(shard, kind, first, data, cuts, path)
         return output
 
-    def _add(self, shard: int, kind: str, first: int, data: bytes, path: str) -> None:
-        if kind == DELTAS and path:
-            self.spooled[shard] = path
-        elif kind == DELTAS:
+    def _add(self, shard: int, kind: str, first: int, data: bytes, cuts: bytes, path: str) -> None:
+        if kind == DELTAS:
             self.deltas.setdefault(shard, []).append(data)
+            self.cuts.setdefault(shard, []).append(cuts)
+            if path:
+                self.spooled[shard] = path
         elif kind == REJECTS:
             self.rejects.append(data)
         elif kind == ERROR:
@@ -72,10 +77,10 @@ class BatchOutput:
         return Statistics(**{name: sum(s[name] for s in self.statistics.values()) for name in names})
 
     @property
-    def opened_at(self) -> int | None:
-        """While a transaction is open: the seq before its first message."""
-        opened: int | None = self.statistics[0]["opened_at"]
-        return opened
+    def waiting(self) -> int | None:
+        """By transaction, while one is open: how many messages wait for its end."""
+        waiting: int | None = self.statistics[0]["waiting"]
+        return waiting
 
     @property
     def is_graph_named(self) -> bool:
@@ -91,16 +96,15 @@ class OneFile:
     """A file, or standard output, in the order of seq."""
 
     def __init__(self, dest: str, format: str, variables: Variables, resume: SinkState | None) -> None:
-        self._format = format
         self._sink: DeltaSink = open_sink(dest, format, variables, resume)
 
     def write(self, batch: int, output: BatchOutput) -> None:
         """Writes a micro-batch, in front of the error that stops the run, if there is one."""
         stop = output.error()
-        shards = [_text(output, shard) for shard in sorted({*output.deltas, *output.spooled})]
+        shards = [_lines(output, shard) for shard in sorted(output.deltas)]
         if stop is not None:
-            shards = [_before(text, stop[0], self._format) for text in shards]
-        for data in merged(shards, self._format):
+            shards = [lines.before(stop[0]) for lines in shards]
+        for data in merged(shards):
             self._sink.write_encoded(data, 0)
         self._sink.flush()
         for path in output.spooled.values():
@@ -172,19 +176,17 @@ def answers_of(outputs: Iterable[BatchOutput]) -> Mapping[str, list[list[str]]]:
     return found
 
 
-def _text(output: BatchOutput, shard: int) -> bytes | memoryview:
-    head = output.deltas.get(shard, [])
-    if (path := output.spooled.get(shard)) is None:
-        return b"".join(head)
-    with open(path, "rb") as file:
-        rest = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    return b"".join((*head, rest)) if head else rest
-
-
-def _before(text: bytes | memoryview, seq: int, format: str) -> memoryview:
-    """The lines in front of a message."""
-    import numpy as np
-
-    seqs, ends = runs_of(text, format)
-    runs = int(np.searchsorted(seqs, seq))
-    return memoryview(text)[: int(ends[runs - 1]) if runs else 0]
+def _lines(output: BatchOutput, shard: int) -> Lines:
+    """A shard's lines. The cuts of each piece count from its own beginning, those of a file from the file's."""
+    cuts, base = [], 0
+    for packed in output.cuts[shard]:
+        own = np.frombuffer(packed, np.int64).copy()
+        own[1::2] += base
+        cuts.append(own)
+        base = int(own[-1])
+    text: bytes | memoryview = b"".join(output.deltas[shard])
+    if (path := output.spooled.get(shard)) is not None:
+        with open(path, "rb") as file:
+            rest = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        text = b"".join((text, rest)) if text else rest
+    return Lines(text, np.concatenate(cuts))

@@ -66,7 +66,7 @@ class SparkRun:
         self._writing = threading.Lock()
         self._batch = NOTHING
         self._is_graph_named = False
-        self._opened_at: int | None = None
+        self._waiting: int | None = None
         self._check()
 
     def execute(self) -> int:
@@ -177,6 +177,8 @@ class SparkRun:
         query = self._start(spool)
         try:
             self._await(query, spool)
+        except Exception as failure:  # Spark wraps what a micro-batch raised
+            self._failure = self._failure or failure
         finally:
             query.stop()
             with self._writing:  # a micro-batch that is being written is written to its end
@@ -237,9 +239,9 @@ class SparkRun:
                 return
 
     def _raise_failure(self, query: StreamingQuery) -> None:
-        failure = self._failure or (None if self._stop.is_asked else query.exception())
-        if failure is None:
-            return
+        failure = self._failure or query.exception()
+        if failure is None or (self._stop.is_asked and not isinstance(failure, OSError | DeltastarError)):
+            return  # stopping a query in the middle of a micro-batch makes it fail
         if isinstance(failure, OSError | DeltastarError | MemoryError):
             raise failure
         if self._options.debug:  # Spark's exceptions cannot tell any more once it has stopped
@@ -273,7 +275,7 @@ class SparkRun:
         write_rejects(self._rejects, output)
         if output.statistics:
             self._statistics = output.total()
-            self._opened_at = output.opened_at
+            self._waiting = output.waiting
             self._is_graph_named |= output.is_graph_named
         check(output)
         self._batch = batch
@@ -287,10 +289,9 @@ class SparkRun:
         options = self._options
         if spool is not None and spool.fault is not None:
             raise SourceError(spool.fault)
-        if self._opened_at is not None and options.granularity == "transaction":
+        if self._waiting is not None:
             self._statistics.discarded += 1
-            rows = self._statistics.messages - self._opened_at
-            self._progress.note(f"the stream ends inside a transaction (no TC): its {rows} rows are discarded")
+            self._progress.note(f"the stream ends inside a transaction (no TC): its {self._waiting} rows are discarded")
         if self._is_graph_named:
             self._progress.note("graph names were passed over: deltastar answers over the union of all graphs")
         if options.answers is not None:
@@ -304,7 +305,7 @@ class SparkRun:
         shards = self._session.spark.range(0, self._shards, 1, self._shards)
         names = list(self._options.queries)
         try:
-            table = shards.mapInArrow(description(self._plan, self._batch, names), PIECES).toArrow()
+            table = shards.mapInArrow(description(self._plan, names), PIECES).toArrow()
         except Exception as failure:
             raise explained(failure, self._session.keep_log()) from failure
         found = BatchOutput.of(table).answers

@@ -17,8 +17,8 @@ from deltastar.spark.frames import (
     deltas_of,
     partition_keys,
     settings_of,
+    splits_of,
 )
-from deltastar.spark.ordering import in_order
 from deltastar.spark.statejournal import StateJournal
 
 MOST_BYTES = 8 << 20
@@ -54,7 +54,7 @@ class ShardProcessor(StatefulProcessor):
         self._journal.open()
         shard = Shard(settings_of(self._plan, received[0][0]), self._journal, arena_directory())
         batch = self._journal.last + 1
-        splits = [("", blob) for blob in in_order([blob for _, blob in received])]
+        splits = splits_of([blob for _, blob in received])
         packer = _Packer()
         for deltas in deltas_of(shard.apply(batch, splits)):
             yield from packer.take(deltas)

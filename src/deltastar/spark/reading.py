@@ -5,11 +5,10 @@ A damaged file gives everything in front of the fault, then the row in which it 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from deltastar.errors import SourceError, UsageError
+from deltastar.errors import SourceError
 from deltastar.rdf.files import Input, ReadFault, WholeLines
 from deltastar.rdf.formats import GRAPH_FORMATS, UPDATE_FORMATS, Format, file_format, named_format
 from deltastar.rdf.graph_files import GraphFile
@@ -77,30 +76,29 @@ def read_split(split: Split, format_: Format, source: str, chunk_bytes: int = CH
         yield Fault(f"{source}: {fault.reason}; everything in front of it was read; {fault.remedy}")
 
 
-def check_known(format_: Format, path: str) -> None:
-    """Raises `UsageError` for a format of which no split can be read row by row."""
-    if format_.syntax is None:
-        raise UsageError(f"{path} is {format_.value}, and not a format of rows")
-
-
 def _rows(split: Split, syntax: Syntax, lines: WholeLines, chunk_bytes: int) -> Iterator[Rows]:
     gathered: list[bytes] = []
-    size, at_start = 0, split.start == 0
-    for piece in _pieces(split):
-        if whole := lines.push(piece):
-            gathered.append(whole)
-            size += len(whole)
-        if size >= chunk_bytes:
-            yield Rows(_without_mark(b"".join(gathered), at_start), syntax)
-            gathered, size, at_start = [], 0, False
+    size, is_start = 0, split.start == 0
+
+    def rows() -> Iterator[Rows]:
+        if gathered:
+            data = b"".join(gathered)
+            yield Rows(data.removeprefix(BOM) if is_start else data, syntax)
+
+    try:
+        for piece in _pieces(split):
+            if whole := lines.push(piece):
+                gathered.append(whole)
+                size += len(whole)
+            if size >= chunk_bytes:
+                yield from rows()
+                gathered, size, is_start = [], 0, False
+    except ReadFault:
+        yield from rows()
+        raise
     if rest := lines.flush():
         gathered.append(rest)
-    if gathered:
-        yield Rows(_without_mark(b"".join(gathered), at_start), syntax)
-
-
-def _without_mark(data: bytes, at_start: bool) -> bytes:
-    return data.removeprefix(BOM) if at_start else data
+    yield from rows()
 
 
 def _pieces(split: Split) -> Iterator[bytes]:
@@ -151,8 +149,3 @@ def _cut(lines: WholeLines, syntax: Syntax | None, source: str) -> Iterator[Chun
     reason = f"the row is cut here, where the file is damaged{'; ' + reason if reason else ''}"
     row = malformed(text, source, 0, syntax, column, reason)
     yield Events([Malformed(row.source, row.line, row.column, row.reason, row.text, is_message=False)])
-
-
-def source_name(path: str, label: str | None) -> str:
-    """What a message calls a file."""
-    return label or os.fspath(path)

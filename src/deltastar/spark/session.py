@@ -7,6 +7,7 @@ to `--conf`.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -143,6 +144,8 @@ class Session:
         from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
 
+        if log is not None:  # py4j logs every exception that a callback raises, and so would say it twice
+            logging.getLogger("py4j").setLevel(logging.CRITICAL)
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if self.is_local else None
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))

@@ -63,14 +63,16 @@ class StateJournal:
         self._save()
         return size
 
-    def read(self, batch: int) -> Recovery:
+    def read(self, batch: int, behind: int | None = None) -> Recovery:
         """See `Journal`."""
         entries = sorted((entry for entry in self._known["entries"] if entry[1] <= batch), key=lambda entry: entry[1])
-        snapshots = [entry for entry in entries if entry[0] == _SNAPSHOT]
-        snapshot = snapshots[-1] if snapshots else None
-        behind = [e for e in entries if e[0] == _LOG and (snapshot is None or e[1] > snapshot[1])]
+        snapshot = next((entry for entry in reversed(entries) if entry[0] == _SNAPSHOT), None)
+        first = snapshot[1] if snapshot else NOTHING
+        if behind is not None and first <= behind:
+            first, snapshot = behind, None
+        later = [entry for entry in entries if entry[0] == _LOG and entry[1] > first]
         chunks = self._frames(snapshot) if snapshot else iter(())
-        return Recovery(Entry(*snapshot[1:4]) if snapshot else None, chunks, map(self._log_of, behind))
+        return Recovery(Entry(*snapshot[1:4]) if snapshot else None, chunks, map(self._log_of, later))
 
     def _write(self, kind: str, batch: int, chain: int, frames: Iterable[bytes]) -> int:
         self._drop(kind, batch)
