@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 QUERY = "SELECT * { ?person <http://bench/knows> ?other ; <http://bench/likes> ?thing }"
-PERSONS = 200_000
+PERSONS = 2_000_000
 
 
 def write_stream(path: Path, messages: int, every: int) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bench.spark.data import QUERY, write_stream
+
 from deltastar.pipeline import RunOptions
 from deltastar.progress import Progress
 from deltastar.query.parse import parse_query

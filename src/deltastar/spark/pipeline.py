@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from deltastar.spark.evaluate import ShardPlan
     from deltastar.spark.outputs import Output
 
-FINITE_BATCH_BYTES = 1 << 27
+FINITE_BATCH_BYTES = 1 << 28
 FOLLOWED_BATCH_BYTES = 1 << 25
 BATCH_BYTES = "spark.deltastar.maxBytesPerTrigger"
 """The setting that says what a micro-batch may hold."""

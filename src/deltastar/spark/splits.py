@@ -24,8 +24,9 @@ from deltastar.rdf.formats import Compression, Format, compression
 Place = dict[str, Any]
 """Where a stream has come to, as JSON can hold it: the file, the offset in it, and the splits of the last step."""
 
-SPLIT_BYTES = 32 << 20
-"""A split is at most this, so that what a task holds in memory is bounded."""
+SPLIT_BYTES = 256 << 20
+"""A split is at most this. What a task does before its first row is worth some tens of megabytes, so it may be large;
+it is read in chunks anyway."""
 LEAST_SPLIT_BYTES = 1 << 20
 """It takes longer to send a smaller split to another core than to read it."""
 
