@@ -5,6 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CASES ?= 100000
+ENGINE ?= all
 KILLS ?= 50
 
 .DEFAULT_GOAL := help
@@ -38,8 +39,8 @@ test: $(READY) java ## all tests, lint and types
 test-fast: $(READY) ## the tests that take under two minutes
 	$(BIN)/pytest -n auto -m "not slow"
 
-test-differential: $(READY) ## CASES=100000 random cases against the reference
-	$(BIN)/python -m tests.differential $(CASES)
+test-differential: $(READY) ## CASES=100000 random cases of each engine (ENGINE=kernel|bytes|paper|all) against the reference
+	$(BIN)/python -m tests.differential $(CASES) --engine $(ENGINE)
 
 test-spark: $(READY) java ## every published stream on Spark, with 1, 2, 3 and 8 shards, in one and in many micro-batches
 	$(BIN)/pytest -n 2 tests/spark --every-stream

@@ -23,6 +23,7 @@ def write_stream(path: Path, messages: int, every: int) -> None:
 def _row(number: int, every: int) -> str:
     person = f"<http://bench/person/{number * 7919 % PERSONS:08}>"
     if number % every:
-        return f"A {person} <http://bench/property/{number % 50:04}> <http://bench/value/that/nobody/asks/for/{number:012}> .\n"
+        value = f"<http://bench/value/that/nobody/asks/for/{number:012}>"
+        return f"A {person} <http://bench/property/{number % 50:04}> {value} .\n"
     kind = "knows" if number // every % 3 else "likes"
     return f"A {person} <http://bench/{kind}> <http://bench/some/other/thing/or/person/{number:016}/of/the/stream> .\n"

@@ -2,8 +2,8 @@
 
     python bench/spark/throughput.py [--messages 5000000] [--every 100] [--shards 2] [--repeat 3]
 
-The scan is `spark.readStream.text(file)` into the sink `noop`. Both run in the same session, one after the other, and the
-best of `--repeat` counts. Steady means: without the first micro-batch, in which workers start.
+The scan is `spark.readStream.text(file)` into the sink `noop`. Both run in the same session, one after the other, and
+the best of `--repeat` counts. Steady means: without the first micro-batch, in which workers start.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=100, help="one message in so many matches")
     parser.add_argument("--shards", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--batch", default="128m")
+    parser.add_argument("--batch", default="256m")
     options = parser.parse_args()
     path = Path("out/bench/spark") / f"{options.messages}-{options.every}.rdfp"
     write_stream(path, options.messages, options.every)

@@ -63,7 +63,13 @@ def _digest(arrays: Mapping[str, tuple[Any, int]]) -> int:
 
 def _map_private(size: int) -> mmap.mmap:
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-    return mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    try:
+        return mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    except OSError as error:
+        raise SourceError(
+            f"the system refuses {size >> 30} GiB of address space that the kernel reserves, not uses ({error}); "
+            "lift the limit (ulimit -v unlimited; vm.overcommit_memory 0 or 1), or evaluate with the paper's algorithms"
+        ) from None
 
 
 def _map_file(path: str, size: int) -> mmap.mmap:

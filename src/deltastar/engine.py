@@ -13,6 +13,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 
 from deltastar.delta import Delta
 from deltastar.errors import RowError, UnknownQueryError, UsageError
@@ -153,7 +154,9 @@ class Engine:
             self._time = event[4]
             return self._evaluation.update(event[0], event[1:4], seq, event[4])
         if isinstance(event, Mark):
-            return self._mark(event, on_malformed)
+            return self._mark(event, on_malformed, "", lambda: (0, ""))
+        if not isinstance(event, Malformed):
+            raise UsageError(f"{event!r} is no update; give Update.insert(s, p, o), Update.delete(s, p, o) or a Mark")
         self._statistics.messages += event.is_message
         self._reject(event, on_malformed)
         return []
@@ -168,7 +171,7 @@ class Engine:
         evaluation = self._evaluation
         if isinstance(evaluation, ReadsRows) and not batch.is_read:
             return evaluation.batch(batch, lambda malformed: self._reject(malformed, on_malformed))
-        return (deltas for event in batch.events if (deltas := self.process(event, on_malformed)))
+        return self._event_by_event(batch, on_malformed)
 
     def load_blocks(self, batch: Batch, on_malformed: OnMalformed | None = None) -> Iterator[Iterable[Delta]]:
         """Adds a batch of the initial graph: the answers that it brings, by blocks."""
@@ -237,10 +240,21 @@ class Engine:
             self._reject(event, on_malformed)
         return self._evaluation.load(event[1:4]) if isinstance(event, Update) else []
 
-    def _mark(self, mark: Mark, on_malformed: OnMalformed | None) -> list[Delta]:
+    def _event_by_event(self, batch: Batch, on_malformed: OnMalformed | None) -> Iterator[list[Delta]]:
+        for index, event in enumerate(batch.events):
+            if isinstance(event, Mark):
+                deltas = self._mark(event, on_malformed, batch.source, partial(batch.place_of, index))
+            else:
+                deltas = self.process(event, on_malformed)
+            if deltas:
+                yield deltas
+
+    def _mark(
+        self, mark: Mark, on_malformed: OnMalformed | None, source: str, place: Callable[[], tuple[int, str]]
+    ) -> list[Delta]:
         is_open = self._evaluation.opened_at is not None
         if is_open == (mark is Mark.BEGIN):
-            self._reject(misplaced(mark, is_open, self.seq), on_malformed)
+            self._reject(misplaced(mark, is_open, self.seq, source, *place()), on_malformed)
             return []
         if mark is Mark.BEGIN:
             self._evaluation.begin(self.seq)

@@ -108,8 +108,8 @@ def no_effect(op: str, row: Row, seq: int) -> NoEffectError:
     return error
 
 
-def misplaced(mark: Mark, is_open: bool, seq: int) -> Malformed:
+def misplaced(mark: Mark, is_open: bool, seq: int, source: str = "", line: int = 0, text: str = "") -> Malformed:
     """A mark where no such mark can be."""
     why = "a transaction is open already" if is_open else "no transaction is open"
     reason = f"{mark.value} after message {seq}, but {why}; the row is passed over"
-    return Malformed("", 0, 1, reason, f"{mark.value} .", is_message=False)
+    return Malformed(source, line, 1, reason, text or f"{mark.value} .", is_message=False)

@@ -31,7 +31,6 @@ Reject = Callable[[Malformed], None]
 _Stage = Callable[..., Any]
 _SYNTAXES = {Syntax.PATCH: scanned.PATCH, Syntax.NTRIPLES: scanned.NTRIPLES, Syntax.NQUADS: scanned.NQUADS}
 _KINDS = {Mark.BEGIN: scanned.BEGIN, Mark.COMMIT: scanned.COMMIT}
-_MARKS = {scanned.BEGIN: Mark.BEGIN, scanned.COMMIT: Mark.COMMIT, scanned.ABORT: Mark.ABORT}
 OPS = {INSERT: at.OP_INSERT, DELETE: at.OP_DELETE}
 NAMES = {number: name for name, number in OPS.items()}
 _ROWS = 1 << 12
@@ -300,23 +299,24 @@ class Intake:
     def _special(self, batch: Batch, row: list[int], seq: int, line: int, reject: Reject) -> Iterator[Block]:
         """A row that is no plain message, is out of place, or has no effect where that is an error."""
         kind = row[scanned.R_KIND]
-        if kind in _MARKS:
-            yield from self._take_mark(_MARKS[kind], seq, reject)
-            return
-        is_plain = kind in (scanned.ADD, scanned.DELETE)
-        start, stop = (0, 0) if is_plain else (row[scanned.R_TEXT], row[scanned.R_TEXT + 1])
-        if is_plain:
+        if kind in (scanned.ADD, scanned.DELETE):
             places = (scanned.R_SUBJECT, scanned.R_PREDICATE, scanned.R_OBJECT)
             s, p, o = (bytes(batch.data[row[place] : row[place + 1]]).decode() for place in places)
             yield from self.flush()
             raise no_effect(INSERT if kind == scanned.ADD else DELETE, (s, p, o), seq)
         assert batch.syntax is not None
-        event, has_graph = read_line(bytes(batch.data[start:stop]), batch.source, line, batch.syntax)
+        text = bytes(batch.data[row[scanned.R_TEXT] : row[scanned.R_TEXT + 1]])
+        event, has_graph = read_line(text, batch.source, line, batch.syntax)
         batch.named_graphs |= has_graph
         if isinstance(event, Update):
             yield from self._put_row(event, seq)
         elif isinstance(event, Mark):
-            yield from self._take_mark(event, seq, reject)
+            is_open = bool(self._cursor[at.U_IS_OPEN])
+            if is_open == (event is Mark.BEGIN):
+                row_text = text.decode().rstrip("\r\n")
+                yield from self._reject(misplaced(event, is_open, seq, batch.source, line, row_text), reject)
+            else:
+                yield from self.mark(event, seq)
         elif event is not None:
             yield from self._reject(event, reject)
 
@@ -324,13 +324,6 @@ class Intake:
         if self._written == len(self._numbers) or self._rules.is_strict:
             yield from self.flush()
         self._put(update[0], update[1:4], seq)
-
-    def _take_mark(self, mark: Mark, seq: int, reject: Reject) -> Iterator[Block]:
-        is_open = bool(self._cursor[at.U_IS_OPEN])
-        if is_open == (mark is Mark.BEGIN):
-            yield from self._reject(misplaced(mark, is_open, seq), reject)
-        else:
-            yield from self.mark(mark, seq)
 
     def _reject(self, malformed: Malformed, reject: Reject) -> Iterator[Block]:
         """Passes a row over. Strict, that is an error, behind everything that came before it."""

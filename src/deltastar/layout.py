@@ -39,7 +39,7 @@ E_TAG, E_PAYLOAD = 0, 1
 TAG_SHIFT = 8
 SIZE_MASK = (1 << TAG_SHIFT) - 1
 """Size 1: the payload is the neighbour. Up to `SMALL`: the unit of a slab. `LONG`: the unit of a header."""
-SMALL = 32
+SMALL = 64
 """A longer list has its neighbours' positions in the hub table."""
 LONG = SIZE_MASK
 
@@ -199,6 +199,9 @@ U_SWITCH, U_LIVE_ROOM = 42, 43
 """The kind of live lists that should be kept from now on, or no longer be kept; or 0. And `LIVE_ROOM`, or what tests
 set."""
 CURSOR = 64
+
+ROW_SPARE = 4
+"""Ints behind the end of the output and of a row's values that copies by four may write, or read."""
 
 # Frames of the search: one a variable that is being bound.
 F_VARIABLE, F_ENTRY, F_INDEX, F_SIZE, F_EXCLUDED, F_AT, F_RUN_END, F_LIVE, FRAME = 0, 1, 2, 3, 4, 5, 6, 7, 8

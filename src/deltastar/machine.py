@@ -127,8 +127,8 @@ class Machine:
         self._classes = _class_array(self._flags)
         self._memo: dict[int, Term] = {}
         self._incoming: NDArray[np.uint8] = np.zeros(1 << 12, np.uint8)
-        self.out: Ints = np.zeros(out_ints, np.int32)
-        self._stage: Ints = np.zeros(stage_ints, np.int32)
+        self.out: Ints = np.zeros(out_ints + at.ROW_SPARE, np.int32)
+        self._stage: Ints = np.zeros(stage_ints + at.ROW_SPARE, np.int32)
         self.messages: Ints = np.zeros(messages * at.MESSAGE, np.int32)
         self.cursor: NDArray[np.int64] = np.zeros(at.CURSOR, np.int64)
         self.cursor[at.U_LIVE_ROOM] = live_room
@@ -186,8 +186,9 @@ class Machine:
         """Frees the ids that have no use, if so many wait for it. What has been given out must not be decoded after."""
         pending = int(self.terms.counters[T_PENDING])
         if pending > at_least:
-            for id_ in self.terms.pending[:pending].tolist():
-                self._memo.pop(id_, None)
+            if self._memo:
+                for id_ in self.terms.pending[:pending].tolist():
+                    self._memo.pop(id_, None)
             admit.collect(self.table)
 
     @property
@@ -614,7 +615,8 @@ class Machine:
         messages = len(self.messages) // at.MESSAGE
         self._has_room("stamps", program.relation_numbers + 64, np.int64)
         self._has_room("hits", _HITS, np.int64)
-        for name in ("values", "bound", "offered", "key"):
+        self._has_room("values", variables + at.ROW_SPARE, np.int32)
+        for name in ("bound", "offered", "key"):
             self._has_room(name, variables, np.int64)
         self._has_room("frames", variables * at.FRAME, np.int64)
         self._has_room("wakes", program.most_needs * at.WAKE, np.int64)
@@ -623,7 +625,10 @@ class Machine:
         self._has_room("groups", messages, np.int32)
         self._has_room("muted", messages, np.int32)
         self._has_room("slots", 1 << (2 * messages).bit_length(), np.int32)  # a hash table of them, half full at most
-        self.cursor[at.U_OUT_ROOM], self.cursor[at.U_STAGE_ROOM] = len(self.out), len(self._stage)
+        self.cursor[at.U_OUT_ROOM], self.cursor[at.U_STAGE_ROOM] = (
+            len(self.out) - at.ROW_SPARE,
+            len(self._stage) - at.ROW_SPARE,
+        )
         if self._table is not None:
             self._table.close()
         given = {

@@ -9,6 +9,7 @@ from typing import Any
 import pyoxigraph
 import pytest
 
+from deltastar.engine import Engine
 from deltastar.rdf.source import open_stream, read_graph
 from deltastar.rdf.terms import BlankNode, Literal, Term
 from deltastar.rdf.update import INSERT, Event, Malformed, Mark, Update
@@ -102,3 +103,19 @@ def applied_to(graph: set[tuple[str, ...]], events: list[Event]) -> set[tuple[st
         if isinstance(event, Update):
             (graph.add if event.op == INSERT else graph.discard)(event[1:4])
     return graph
+
+
+@pytest.mark.parametrize(
+    "folders", [("w3c-syntax", "rdf11-n-triples"), ("w3c-syntax", "rdf11-n-quads"), ("rdf-patch",)]
+)
+@pytest.mark.parametrize("evaluation", ["kernel", "paper"])
+def test_an_engine_takes_the_same_triples_in(data_dir: Path, folders: tuple[str, ...], evaluation: str) -> None:
+    """The compiled reader behind the engine, and the exact one, agree on every file of the suites."""
+    for case in cases(data_dir, *folders):
+        path = str(data_dir.joinpath(*folders, case["file"]))
+        events = [event for batch in open_stream(path) for event in batch.events]
+        engine, rejected = Engine(retain="all", evaluation=evaluation), list[Malformed]()
+        assert not list(engine.apply(path, rejected.append))
+        assert rejected == [event for event in events if isinstance(event, Malformed)], case["file"]
+        assert {tuple(triple) for triple in engine.retained()} == applied_to(set(), events), case["file"]
+        assert engine.seq == sum(isinstance(event, Update) for event in events) + len(rejected), case["file"]

@@ -110,10 +110,11 @@ def without_zeros(changes: Changes) -> Changes:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("engine", ["inline", "paper"])
 @pytest.mark.parametrize("granularity", ["transaction", "message"])
 @pytest.mark.parametrize("name", STREAMS)
 def test_every_transaction_brings_the_expected_deltas(
-    data_dir: Path, tmp_path: Path, name: str, granularity: str
+    data_dir: Path, tmp_path: Path, name: str, granularity: str, engine: str
 ) -> None:
     stream = data_dir / name
     files, _ = queries_of(stream)
@@ -122,6 +123,7 @@ def test_every_transaction_brings_the_expected_deltas(
         [
             "run", *map(str, files), "--initial", str(stream / "initial.nt.gz"),
             "--updates", str(stream / "updates.rdfp.gz"), "--deltas", str(deltas), "--granularity", granularity,
+            "--engine", engine,
         ]
     )  # fmt: skip
     assert code == 0

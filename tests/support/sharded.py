@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 from deltastar.engine import Engine
 from deltastar.rdf.batch import Batch, Position
@@ -14,9 +17,9 @@ from deltastar.rdf.ntriples import Syntax
 from deltastar.rdf.terms import IRI, BlankNode, Literal, Term
 from deltastar.rdf.update import Malformed
 from deltastar.reference import ReferenceEngine
-from deltastar.sharding.journal import Journal, MemoryJournal, Splits
+from deltastar.sharding.journal import FileJournal, Journal, MemoryJournal, Splits
 from deltastar.sharding.router import Router
-from deltastar.sharding.shard import Piece, Shard, ShardSettings
+from deltastar.sharding.shard import Compaction, Piece, Shard, ShardSettings
 from tests.support.batches import text_of
 from tests.support.generate import Case
 from tests.support.judge import Difference
@@ -153,11 +156,43 @@ class Run:
             yield from attempts[-1]
 
 
-def judge_shards(case: Case, seed: int, shards: int, run_type: type[Run] = Run) -> int:
+class ArenaRun(Run):
+    """The same with arenas and journals in files: on two hosts, each of which may lose what it has, and snapshots."""
+
+    def __init__(self, case: Case, shards: int, random: Random, directory: Path) -> None:
+        self.directory = directory
+        super().__init__(case, shards, random)
+
+    def journal(self, shard: int) -> Journal:
+        return FileJournal(self.directory / f"journal-{shard}")
+
+    def make(self, shard: int) -> Shard:
+        host = self.directory / f"host-{self.random.randrange(2)}"
+        host.mkdir(exist_ok=True)
+        if self.random.random() < 0.1:
+            for arena in host.glob("*.arena"):
+                arena.unlink()
+        compaction = Compaction(self.random.choice((0, 300, 1 << 20)), self.random.choice((0.0, 1.0)), 5)
+        return Shard(self.settings[shard], self.journal(shard), str(host), compaction)
+
+    def apply(self, number: int, batch: list[tuple[str, bytes]]) -> Iterator[Piece]:
+        for shard in range(len(self.shards)):
+            if self.random.random() < 0.3:
+                self.shards[shard] = self.make(shard)
+        return super().apply(number, batch)
+
+
+def judge_arenas(case: Case, seed: int, shards: int) -> int:
+    """The same with everything in files."""
+    with TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as directory:
+        return judge_shards(case, seed, shards, lambda *arguments: ArenaRun(*arguments, Path(directory)))
+
+
+def judge_shards(case: Case, seed: int, shards: int, make_run: Callable[[Case, int, Random], Run] = Run) -> int:
     """The shards together must say what the reference says. Returns the number of messages."""
     random = Random(seed)
     batches = batches_of(case, random)
-    run = run_type(case, shards, random)
+    run = make_run(case, shards, random)
     actual: Counter[Line] = Counter()
     rejected: list[dict[str, object]] = []
     for number, batch in enumerate(batches):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
+
+import deltastar
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "deltastar"
@@ -58,3 +64,17 @@ def test_every_module_is_in_the_table() -> None:
     order = layers()
     for path in PACKAGE.glob("*.py"):
         assert path.name.startswith("__") or path.name in order, path.name
+
+
+def test_every_public_name_has_a_home() -> None:
+    assert {*deltastar._HOMES, "__version__"} == set(deltastar.__all__) <= set(dir(deltastar))
+    assert all(getattr(deltastar, name) is not None for name in deltastar.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        deltastar.nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_command_line_is_there_before_the_engine() -> None:
+    """So Ctrl-C is answered in its own words from the first tenth of a second on."""
+    code = "import sys, deltastar.cli; print([name for name in sys.modules if name.startswith('deltastar')])"
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert result.stdout == "['deltastar', 'deltastar.errors', 'deltastar.cli']\n"

@@ -331,20 +331,34 @@ def big_line(size: int) -> Iterator[bytes]:
     yield b'" .\n'
 
 
+def write_line(path: Path, kind: str, size: int) -> None:
+    """One row of so many bytes, sound or broken at its end."""
+    ends = {"good": b'" .\n', "malformed": b"\n", "no line end": b'" .', "not utf-8": b'"\xff .\n'}
+    with path.open("wb") as file:
+        for piece in big_line(size):
+            file.write(ends[kind] if piece.endswith(b"\n") else piece)
+
+
+def read_time_s(path: Path) -> tuple[float, Batch]:
+    """The fewest seconds that reading took in some tries: whatever else the machine does only adds to it."""
+    fewest = float("inf")
+    for _ in range(4):
+        started = time.process_time()
+        (batch,) = list[Batch](open_stream(str(path)))
+        _ = batch.position  # reads it
+        fewest = min(fewest, time.process_time() - started)
+    return fewest, batch
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["good", "malformed", "no line end", "not utf-8"])
 def test_a_line_of_100_mb_takes_linear_time(tmp_path: Path, kind: str) -> None:
     seconds = []
+    path = tmp_path / "a.rdfp"
     for size in (25 << 20, 100 << 20):
-        path = tmp_path / "a.rdfp"
-        with path.open("wb") as file:
-            for piece in big_line(size):
-                if kind == "malformed" or (kind == "no line end" and piece.endswith(b"\n")):
-                    piece = piece.replace(b'" .\n', b"\n" if kind == "malformed" else b'" .')
-                file.write(piece.replace(b" .\n", b"\xff .\n") if kind == "not utf-8" else piece)
-        started = time.process_time()
-        (batch,) = list[Batch](open_stream(str(path)))
-        seconds.append(time.process_time() - started)
+        write_line(path, kind, size)
+        spent_s, batch = read_time_s(path)
+        seconds.append(spent_s)
         (event,) = batch.events
         if kind in ("good", "no line end"):
             assert isinstance(event, Update)
@@ -354,5 +368,5 @@ def test_a_line_of_100_mb_takes_linear_time(tmp_path: Path, kind: str) -> None:
             assert len(event.text) == 1 << 20
             assert "its first MiB is kept here" in event.reason
         assert batch.position.offset == path.stat().st_size
-    assert seconds[1] < 10
-    assert seconds[1] < 4 * 2.5 * seconds[0] + 0.5
+    # Linear is 4 times as long. Joining the pieces read so far for each new one took 100 times as long.
+    assert seconds[1] < 10 * seconds[0] + 0.2

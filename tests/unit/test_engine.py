@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -148,6 +149,25 @@ def test_misplaced_marks_are_rejected_and_lose_nothing() -> None:
         "TA after message 1, but no transaction is open",
     ]
     assert engine.statistics.malformed == 3
+
+
+@pytest.mark.parametrize("event", [1, None, ("ins", "<a:s>", "<a:p>", "<a:o>"), "A <a:s> <a:p> <a:o> ."])
+def test_what_is_no_update_is_refused(event: object) -> None:
+    with pytest.raises(deltastar.UsageError, match=r"is no update; give Update.insert\(s, p, o\)"):
+        list(Engine().apply([event]))  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("evaluation", ["kernel", "paper"])
+def test_a_misplaced_mark_of_a_file_is_named_with_its_line(tmp_path: Path, evaluation: str) -> None:
+    path = tmp_path / "a.rdfp"
+    path.write_bytes(b"\xef\xbb\xbf# note\nTC .\nTX .\r\nTB  . # again\nA <a:s> <a:p> <a:o> .\nTC .\nTA.")
+    rejected: list[deltastar.Malformed] = []
+    list(Engine(evaluation=evaluation).apply(path, rejected.append))
+    assert [(row.source, row.line, row.text) for row in rejected] == [
+        (str(path), 2, "TC ."),
+        (str(path), 4, "TB  . # again"),
+        (str(path), 7, "TA."),
+    ]
 
 
 def test_malformed_messages_have_a_seq(caplog: pytest.LogCaptureFixture) -> None:

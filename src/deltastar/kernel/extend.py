@@ -13,9 +13,12 @@ offered are those of live neighbours only (`live.py`).
 
 from __future__ import annotations
 
+import numpy as np
+
 from deltastar.kernel.graph import find_entry, holds, run_from, size_of
 from deltastar.kernel.jit import inlined, kernel
 from deltastar.kernel.live import is_kept, spare, use, waste
+from deltastar.kernel.text import copy_row, prefetch
 from deltastar.layout import (
     BOUND,
     CHECK,
@@ -70,6 +73,9 @@ from deltastar.layout import (
     Y_LIVE_SLOT,
     Z_FLAGS,
 )
+
+AHEAD = 8
+"""Candidates."""
 
 
 @kernel
@@ -129,7 +135,7 @@ def _fits(st, record, value):
     """Whether the patterns of this variable alone allow the value."""
     program = st.program
     mask = program[record + V_MASK]
-    if st.flags[value] & mask != mask:
+    if mask != 0 and st.flags[value] & mask != mask:
         return False
     extra = program[record + V_EXTRA]
     for place in range(extra, extra + program[record + V_EXTRAS] * EXTRA, EXTRA):
@@ -249,9 +255,19 @@ def _push(st, trigger, variables, depth):
         spare(st, live, candidates[chosen + G_SPARED])
         live = 0
     st.frames[frame + F_LIVE] = live
+    if depth < inners:
+        _look_ahead(st, entry)
     st.frames[frame + F_INDEX] = 0
     st.frames[frame + F_AT] = 0
     st.frames[frame + F_RUN_END] = 0
+
+
+@inlined
+def _look_ahead(st, entry):
+    """Has the blocks of the first candidates brought near, all at the same time."""
+    at, length = run_from(st.heap, entry, 0)
+    for place in range(at, at + min(length, AHEAD)):
+        prefetch(st.heap, np.int64(st.nodes[st.heap[place] * NODE + N_BLOCK]) * UNIT)
 
 
 @kernel
@@ -268,6 +284,24 @@ def _is_in_others(st, variables, variable, value, chosen):
         if entry == chosen and value == candidates[offer + G_EXCLUDED]:
             return False
     return True
+
+
+@inlined
+def _put_leaf(st, sink, end, width, leaf, offer):
+    """A row for each value that a leaf was offered."""
+    heap, values = st.heap, st.values
+    entry, excluded = st.candidates[offer + G_ENTRY], st.candidates[offer + G_EXCLUDED]
+    size = size_of(heap, entry)
+    index = 0
+    while index < size:
+        at, length = run_from(heap, entry, index)
+        for place in range(at, at + length):
+            value = heap[place]
+            if value != excluded:
+                copy_row(sink, end, values, width)
+                sink[end + leaf] = value
+                end += width
+        index += length
 
 
 @kernel
@@ -290,10 +324,17 @@ def search(st, trigger, sink, room, run, end):
         if levels == 0:
             if end > room:
                 return OUT_FULL, end
-            for column in range(width):
-                sink[end + column] = values[column]
+            copy_row(sink, end, values, width)
             sink[run + O_ROWS] = rows + 1
             return DONE, end + width
+        if levels == 1 and inners == 0:
+            leaf = program[program[trigger + T_LEAF]]
+            offer = program[variables + leaf * VARIABLE + V_CANDIDATE]
+            size = st.candidates[offer + G_SIZE]
+            if end + (size - 1) * width <= room:
+                _put_leaf(st, sink, end, width, leaf, offer)
+                sink[run + O_ROWS] = rows + size
+                return DONE, end + size * width
         _push(st, trigger, variables, 0)
     while depth >= 0:
         frame = depth * FRAME
@@ -322,8 +363,7 @@ def search(st, trigger, sink, room, run, end):
                         if end > room:
                             status = OUT_FULL
                             break
-                        for column in range(width):
-                            sink[end + column] = values[column]
+                        copy_row(sink, end, values, width)
                         sink[end + variable] = heap[at]
                         end += width
                         rows += 1
@@ -345,8 +385,7 @@ def search(st, trigger, sink, room, run, end):
                             break
                         use(st, frames[frame + F_LIVE])
                         values[variable] = value
-                        for column in range(width):
-                            sink[end + column] = values[column]
+                        copy_row(sink, end, values, width)
                         end += width
                         rows += 1
                     at += 1
@@ -374,6 +413,16 @@ def search(st, trigger, sink, room, run, end):
             values[variable] = value
             bound[variable] = 1
         depth += 1
+        if depth == levels - 1 and depth >= inners:
+            leaf = program[program[trigger + T_LEAF] + depth - inners]
+            offer = program[variables + leaf * VARIABLE + V_CANDIDATE]
+            size = st.candidates[offer + G_SIZE]
+            if end + (size - 1) * width <= room:  # all its rows at once, without a frame
+                _put_leaf(st, sink, end, width, leaf, offer)
+                end += size * width
+                rows += size
+                depth -= 1
+                continue
         _push(st, trigger, variables, depth)
     sink[run + O_ROWS] = rows
     st.cursor[U_DEPTH] = depth

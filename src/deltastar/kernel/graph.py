@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from deltastar.kernel import hub
 from deltastar.kernel.heap import allocate, class_of, release
-from deltastar.kernel.jit import kernel
+from deltastar.kernel.jit import inlined, kernel
+from deltastar.kernel.text import LANES, lane_of
 from deltastar.layout import (
     E_PAYLOAD,
     L_CLASS,
@@ -95,11 +96,20 @@ def holds(counters, heap, hubs, entry, neighbour):
     if size == 1:
         return payload == neighbour
     if size != LONG:
-        for at in range(payload * UNIT, payload * UNIT + size):
-            if heap[at] == neighbour:
-                return True
-        return False
+        return _place_of(heap, payload * UNIT, size, neighbour) >= 0
     return hub.position(counters, hubs, heap, heap[payload * UNIT + L_HUB], neighbour) >= 0
+
+
+@inlined
+def _place_of(heap, start, size, neighbour):
+    """Where in a slab a neighbour is, or -1. What lies behind the slab is looked at, too, but not found."""
+    index = 0
+    while index < size:
+        lane = lane_of(heap, start + index, neighbour)
+        if lane < LANES:
+            return start + index + lane if index + lane < size else -1
+        index += LANES
+    return -1
 
 
 @kernel
@@ -153,9 +163,7 @@ def remove_neighbour(counters, nodes, heap, hubs, node, slot, neighbour):
         return
     start = payload * UNIT
     last = start + size - 1
-    place = start
-    while heap[place] != neighbour:
-        place += 1
+    place = _place_of(heap, start, size, neighbour)
     heap[place] = heap[last]
     heap[entry] -= 1
     if size == 2:

@@ -15,6 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numba
+from numba.core import types
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -64,10 +67,6 @@ def say_warm() -> None:
 
 _WARM = "complete"
 CACHE = _cache_root() / f"kernel-{_digest()}"
-os.environ.setdefault("NUMBA_CACHE_DIR", str(CACHE))
-
-import numba  # noqa: E402  (the cache directory is read at import)
-from numba.core import types  # noqa: E402
 
 IS_COMPILED = not numba.config.DISABLE_JIT
 IS_CHECKED = bool(numba.config.BOUNDSCHECK)
@@ -79,12 +78,21 @@ _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"
 
 def kernel(function: _F) -> _F:
     """Compiles a kernel function on its first call, or takes it from the cache."""
-    return _of_one_type(numba.njit(**_OPTIONS)(function))
+    return _of_one_type(_compiled(function))
 
 
 def inlined(function: _F) -> _F:
     """For small functions of the inner path: their code becomes part of the caller's, and of its compile time."""
-    return _of_one_type(numba.njit(**_OPTIONS, forceinline=True)(function))
+    return _of_one_type(_compiled(function, forceinline=True))
+
+
+def _compiled(function: _F, **options: Any) -> Any:
+    """The function, whose code is kept in our cache; that of the program's other functions stays where it is."""
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(CACHE)
+    try:
+        return numba.njit(**_OPTIONS, **options)(function)
+    finally:
+        numba.config.CACHE_DIR = before
 
 
 def _of_one_type(compiled: Any) -> Any:

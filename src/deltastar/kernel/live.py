@@ -71,7 +71,7 @@ def is_live(st, live, node):
     """Whether a node can bind the variable that lists of this kind lead to, as far as its own lists tell."""
     program = st.program
     mask = program[live + Y_MASK]
-    if st.flags[node] & mask != mask:
+    if mask != 0 and st.flags[node] & mask != mask:
         return False
     table = program[live + Y_NEED]
     for need in range(table, table + program[live + Y_NEEDS] * NEED, NEED):

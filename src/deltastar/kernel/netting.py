@@ -93,9 +93,9 @@ def _slot_of(out, at, readers, reader, slots, entries):
     """The slot of an equal row, or a free one."""
     columns = reader + READER
     width = readers[reader + 1]
-    x = reader * 0x9E3779B1
+    x = int(reader) * 0x9E3779B1
     for column in range(columns, columns + width):
-        x = ((x ^ out[at + readers[column]]) * 0x85EBCA6B) & 0x7FFFFFFFFFFF
+        x = ((x ^ int(out[at + readers[column]])) * 0x85EBCA6B) & 0x7FFFFFFFFFFF
         x ^= x >> 21
     mask = len(slots) - 1
     slot = x & mask

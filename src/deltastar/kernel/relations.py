@@ -7,7 +7,7 @@ each variable of each of them.
 from __future__ import annotations
 
 from deltastar.kernel.edges import add_edge, find_edge, remove_edge
-from deltastar.kernel.graph import add_neighbour, find_entry, has_neighbour, remove_neighbour
+from deltastar.kernel.graph import add_neighbour, find_entry, has_neighbour, holds, remove_neighbour, size_of
 from deltastar.kernel.jit import kernel
 from deltastar.layout import (
     C_TRIPLES,
@@ -108,9 +108,18 @@ def is_in(st, relation, s, p, o):
     if arity == 2:
         slot = program[relation + R_SLOT]
         first, second = value_at(program, relation, 0, s, p, o), value_at(program, relation, 1, s, p, o)
-        if program[relation + R_KEEP] & KEEP_FORWARD:
+        keep = program[relation + R_KEEP]
+        if keep == KEEP_FORWARD:
             return has_neighbour(st.counters, st.nodes, st.heap, st.hubs, first, slot, second)
-        return has_neighbour(st.counters, st.nodes, st.heap, st.hubs, second, slot + 1, first)
+        entry = find_entry(st.nodes, st.heap, second, slot + 1)
+        if keep == KEEP_BACK or entry == 0:
+            return entry != 0 and holds(st.counters, st.heap, st.hubs, entry, first)
+        forward = find_entry(st.nodes, st.heap, first, slot)
+        if forward == 0:
+            return False
+        if size_of(st.heap, forward) < size_of(st.heap, entry):
+            return holds(st.counters, st.heap, st.hubs, forward, second)
+        return holds(st.counters, st.heap, st.hubs, entry, first)
     if arity == 1:
         value = value_at(program, relation, 0, s, p, o)
         if program[relation + R_BIT] != 0:

@@ -12,6 +12,8 @@ during the search, and patterns behind the trigger pass it over (`exclusion`).
 
 from __future__ import annotations
 
+import numpy as np
+
 from deltastar.kernel.deliver import deliver, new_run
 from deltastar.kernel.edges import find_edge
 from deltastar.kernel.extend import begin, search
@@ -21,6 +23,7 @@ from deltastar.kernel.journal import note, take_mark
 from deltastar.kernel.live import take_in_lives, take_out_lives
 from deltastar.kernel.relations import is_in, match, take_in, take_in_all, take_out, take_out_all
 from deltastar.kernel.state import attach
+from deltastar.kernel.text import prefetch
 from deltastar.kernel.views import clear_view
 from deltastar.kernel.views import count as count_row
 from deltastar.layout import (
@@ -43,7 +46,9 @@ from deltastar.layout import (
     M_S,
     MATCHED,
     MESSAGE,
+    N_BLOCK,
     NO_EFFECT,
+    NODE,
     O_HEADER,
     O_ROWS,
     O_TARGET,
@@ -102,7 +107,10 @@ from deltastar.layout import (
     W_NUMBER,
     W_WIDTH,
 )
-from deltastar.scan_layout import T_TOP
+from deltastar.scan_layout import T_TOP, TERM
+
+AHEAD = 4
+"""Messages: as long as it takes to bring memory near."""
 
 
 @kernel
@@ -124,6 +132,7 @@ def step(table):
                 continue
             if message >= cursor[U_GROUP_END]:
                 st.groups[message] = 0
+            _look_ahead(st, message)
             if not _open_message(st):
                 if cursor[U_IS_STRICT] != 0 and message >= cursor[U_GROUP_END]:
                     cursor[U_FAULT] = message
@@ -139,9 +148,26 @@ def step(table):
 
 
 @kernel
+def _look_ahead(st, message):
+    """Has what the next messages will need brought near: first their nodes, then the blocks that these name."""
+    messages, nodes = st.messages, st.nodes
+    far = message + 2 * AHEAD
+    if far < st.cursor[U_MESSAGES]:
+        at = far * MESSAGE
+        prefetch(nodes, np.int64(messages[at + M_S]) * NODE)
+        prefetch(nodes, np.int64(messages[at + M_O]) * NODE)
+        prefetch(st.term, np.int64(messages[at + M_S]) * TERM)
+        prefetch(st.term, np.int64(messages[at + M_O]) * TERM)
+        at -= AHEAD * MESSAGE
+        if messages[at + M_OP] == OP_INSERT or messages[at + M_OP] == OP_DELETE:
+            prefetch(st.heap, np.int64(nodes[messages[at + M_S] * NODE + N_BLOCK]) * UNIT)
+            prefetch(st.heap, np.int64(nodes[messages[at + M_O] * NODE + N_BLOCK]) * UNIT)
+
+
+@kernel
 def _is_change(st, message):
     op = st.messages[message * MESSAGE + M_OP]
-    return op == OP_INSERT or op == OP_DELETE
+    return op * op == 1  # an insertion or a deletion, without a branch that nobody can predict
 
 
 @kernel

@@ -17,6 +17,8 @@ from deltastar.scan_layout import K_BLOCK, K_END, K_LAST, K_MASK, K_START
 
 VECTOR = 64
 WORD = 8
+LANES = 8
+QUAD = 4
 # Not plain numbers: numba would compile a function anew for each that it is given.
 ZERO = np.int64(0)
 IN_IRI, IN_STRING, IN_LINE, IN_LABEL, IN_SCHEME, IN_TAG, IN_QUOTES, IN_CELL = (np.int64(1 << bit) for bit in range(8))
@@ -93,6 +95,20 @@ def plain_move(target, place, source, start):
 
 def plain_prefetch(array, index):
     """Has the memory at an index brought near."""
+
+
+def plain_lane_of(numbers, at, number):
+    """Which of the `LANES` numbers from `at` on is the first that equals one, or `LANES`."""
+    for lane in range(min(LANES, len(numbers) - at)):
+        if numbers[at + lane] == number:
+            return lane
+    return LANES
+
+
+def plain_copy_row(target, place, source, width):
+    """Copies a row of numbers, four at a time: up to three more than its width are written over."""
+    for index in range(width):
+        target[place + index] = source[index]
 
 
 def _run(data, at, bits):
@@ -229,7 +245,7 @@ def machine_move(typing_context, target, place, source, start):
 def machine_prefetch(typing_context, array, index):
     def generate(context, builder, signature, arguments):
         number = ir.IntType(32)
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        data = _data_of(context, builder, signature.args[0], arguments[0])
         pointer = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
         function_type = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
         function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
@@ -237,6 +253,55 @@ def machine_prefetch(typing_context, array, index):
         return context.get_dummy_value()
 
     return types.none(array, types.int64), generate
+
+
+def _data_of(context, builder, array_type, array):
+    """The pointer to an array's numbers, or the bare pointer that it is."""
+    if isinstance(array_type, types.CPointer):
+        return array
+    return context.make_array(array_type)(context, builder, array).data
+
+
+@intrinsic
+def machine_lane_of(typing_context, numbers, at, number):
+    def generate(context, builder, signature, arguments):
+        element, index = ir.IntType(32), ir.IntType(32)
+        vector = ir.VectorType(element, LANES)
+        place = builder.gep(_data_of(context, builder, signature.args[0], arguments[0]), [arguments[1]])
+        lanes = builder.load(builder.bitcast(place, vector.as_pointer()), align=4)
+        wanted = builder.insert_element(
+            ir.Constant(vector, ir.Undefined), builder.trunc(arguments[2], element), ir.Constant(index, 0)
+        )
+        wanted = builder.shuffle_vector(wanted, wanted, ir.Constant(ir.VectorType(index, LANES), [0] * LANES))
+        equal_lanes = builder.bitcast(builder.icmp_signed("==", lanes, wanted), ir.IntType(LANES))
+        mask = builder.or_(builder.zext(equal_lanes, ir.IntType(64)), ir.Constant(ir.IntType(64), 1 << LANES))
+        return builder.cttz(mask, ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(numbers, types.int64, types.int64), generate
+
+
+@intrinsic
+def _machine_quad(typing_context, target, place, source, start):
+    def generate(context, builder, signature, arguments):
+        quad = ir.VectorType(ir.IntType(32), QUAD).as_pointer()
+        to = builder.gep(_data_of(context, builder, signature.args[0], arguments[0]), [arguments[1]])
+        from_ = builder.gep(_data_of(context, builder, signature.args[2], arguments[2]), [arguments[3]])
+        value = builder.load(builder.bitcast(from_, quad), align=4)
+        builder.store(value, builder.bitcast(to, quad), align=4)
+        return context.get_dummy_value()
+
+    return types.none(target, types.int64, source, types.int64), generate
+
+
+if IS_COMPILED:
+
+    @inlined
+    def machine_copy_row(target, place, source, width):
+        """Copies a row of numbers, four at a time: up to three more than its width are written over."""
+        index = ZERO
+        while index < width:
+            _machine_quad(target, place + index, source, index)
+            index += QUAD
 
 
 iri_run = _run_of(_iri_stops) if IS_COMPILED else plain_iri_run
@@ -249,6 +314,8 @@ fold = machine_fold if IS_COMPILED else plain_fold
 copy = machine_copy if IS_COMPILED else plain_copy
 move = machine_move if IS_COMPILED else plain_move
 prefetch = machine_prefetch if IS_COMPILED else plain_prefetch
+lane_of = machine_lane_of if IS_COMPILED else plain_lane_of
+copy_row = machine_copy_row if IS_COMPILED else plain_copy_row
 
 
 # What is made of them -----------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deltastar.rdf.ntriples import Syntax, scan
+from deltastar.rdf.ntriples import BOM, Syntax, read_line, scan
 from deltastar.rdf.update import Event
 
 
@@ -51,6 +51,19 @@ class Batch:
             self._events = result.events
             self.read_to(self.line + result.lines, result.named_graphs)
         return self._events
+
+    def place_of(self, index: int) -> tuple[int, str]:
+        """The line of an event, and its text; line 0 where the batch came without lines. Slow: for errors."""
+        if self.syntax is None:
+            return 0, ""
+        for line, row in enumerate(self.data.splitlines(), self.line):
+            text = row.removeprefix(BOM) if line == 1 else row
+            event, _ = read_line(text, self.source, line, self.syntax)
+            if event is not None:
+                if index == 0:
+                    return line, text.decode(errors="backslashreplace")
+                index -= 1
+        raise IndexError("there are not so many events")
 
     @property
     def is_read(self) -> bool:

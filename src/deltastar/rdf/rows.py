@@ -28,7 +28,7 @@ _SPACE = re.compile(r"[ \t]*+")
 _KEYWORD = re.compile(r"[A-Za-z]*+")
 _WORD = re.compile(r"[^ \t]++")
 _HEADER_NAME = re.compile(r'[^ \t<>"#.][^ \t<>"#]*+')
-_PREFIX = re.compile(r'[^ \t<>"#:]*+:')
+_PREFIX = re.compile(r'[^ \t<>"#:]*+:|[^ \t<>"#:.]++(?:\.++[^ \t<>"#:.]++)*+')
 _BLANK_IRI = re.compile(r"<_:([^<>]*+)>")
 _MARKS = {"TX": Mark.BEGIN, "TB": Mark.BEGIN, "TC": Mark.COMMIT, "TA": Mark.ABORT}
 _OPS = {"A": INSERT, "D": DELETE}
@@ -117,15 +117,18 @@ class Row:
         return term
 
     def _bookkeeping(self, keyword: str) -> None:
-        """H name value; PA prefix iri; PD prefix; Z. Read leniently: nothing hangs on them."""
+        """H name value; PA prefix iri; PD prefix; Z. Read leniently: nothing hangs on them.
+
+        A prefix may be a string, a keyword, or end in a colon; its IRI may be a string: RDF Patch's own pages do both.
+        """
         self._skip()
         if keyword == "H":
             self._header_name()
             self._term()
         elif keyword != "Z":
             self._prefix()
-        while keyword in ("PA", "PD") and self._peek() in ("<", "_"):
-            self._at = self._closing_bracket() if self._peek() == "<" else end_of(_WORD, self._text, self._at)
+        while keyword in ("PA", "PD") and self._peek() in ("<", "_", '"'):
+            self._prefix_argument()
         self._end()
 
     def _header_name(self) -> None:
@@ -142,7 +145,13 @@ class Row:
         elif (match := _PREFIX.match(self._text, self._at)) is not None:
             self._at = match.end()
         else:
-            self._fail('a prefix is written "ex", or ex: as in PA "ex" <http://example/> .')
+            self._fail('a prefix is written "ex", ex or ex: as in PA "ex" <http://example/> .')
+
+    def _prefix_argument(self) -> None:
+        if self._peek() == '"':
+            self._term()
+        else:
+            self._at = self._closing_bracket() if self._peek() == "<" else end_of(_WORD, self._text, self._at)
 
     def _closing_bracket(self) -> int:
         end = self._text.find(">", self._at) + 1

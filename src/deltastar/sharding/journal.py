@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import struct
+import time
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,6 +132,9 @@ _MAGIC = b"DSJOURN1"
 _FRAME = struct.Struct("<qII")
 _START = struct.Struct("<8sqqq")
 _END = -1
+_LOOK_EVERY = 64
+"""Batches, until a journal looks for what others have left."""
+_UNFINISHED_S = 3600.0
 _IDENTITY = "journal.json"
 _FORMAT = 1
 
@@ -144,6 +148,7 @@ class FileJournal:
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self._directory = Path(directory)
+        self._is_snapshot_new = True
         with doing(f"make the journal {directory}"):
             self._directory.mkdir(parents=True, exist_ok=True)
 
@@ -162,12 +167,14 @@ class FileJournal:
         frames = [part for source, blob in splits for part in (source.encode("utf-8", "surrogatepass"), blob)]
         with doing(f"write the journal {self._directory}"):
             size = self._write(self._path("log", batch), batch, chain, frames)
-            self._forget_before(batch)
+            if self._is_snapshot_new or batch % _LOOK_EVERY == 0:
+                self._forget_before(batch)
         return size
 
     def snapshot(self, batch: int, chain: int, chunks: Iterable[bytes]) -> int:
         """See `Journal`."""
         with doing(f"write the journal {self._directory}"):
+            self._is_snapshot_new = True
             return self._write(self._path("snapshot", batch), batch, chain, chunks)
 
     def read(self, batch: int, behind: int | None = None) -> Recovery:
@@ -212,6 +219,11 @@ class FileJournal:
 
     def _forget_before(self, batch: int) -> None:
         """Removes what the last snapshot before this batch has made needless, and what was never finished."""
+        self._is_snapshot_new = False
+        for unfinished in self._directory.glob("*.tmp"):
+            with suppress(FileNotFoundError):
+                if time.time() - unfinished.stat().st_mtime > _UNFINISHED_S:
+                    unfinished.unlink()
         snapshots = [key for key in self._batches("snapshot") if key < batch]
         if not snapshots:
             return

@@ -38,10 +38,8 @@ class Pieces:
     def __init__(self, engine: ShardEngine, format: str, variables: Variables) -> None:
         if format not in FORMATS:
             raise UsageError(f"{format!r} is not a format of shards; use one of {', '.join(FORMATS)}")
-        self._engine = engine
-        self._data: list[bytes] = []
-        self._cuts: list[Longs] = []
-        self._size = 0
+        self.engine = engine
+        self.start()
         self._add: Callable[[Block], Iterator[Piece]]
         if format in ("columns", "rows"):
             self._columns = engine.delivery.columns(variables)
@@ -50,6 +48,12 @@ class Pieces:
         else:
             self._lines = engine.delivery.lines(format, variables)
             self._add = self._add_lines
+
+    def start(self) -> None:
+        """A batch begins; what an attempt that was given up has left is gone."""
+        self._data: list[bytes] = []
+        self._cuts: list[Longs] = []
+        self._size = 0
 
     def add(self, block: Block) -> Iterator[Piece]:
         """The pieces that are full with this block."""
@@ -60,10 +64,10 @@ class Pieces:
         if self._size:
             cuts = np.concatenate(self._cuts)
             yield Piece(int(cuts[0]), int(cuts[-2]), DELTAS, b"".join(self._data), cuts)
-            self._data, self._cuts, self._size = [], [], 0
+            self.start()
 
     def _add_lines(self, block: Block) -> Iterator[Piece]:
-        table = self._engine.machine.table
+        table = self.engine.machine.table
         for data, cuts in self._lines.encode_cut(table, block.out, block.end, block.numbers):
             if self._size + len(data) > PIECE_BYTES:
                 yield from self.finish()
@@ -74,7 +78,7 @@ class Pieces:
 
     def _add_columns(self, block: Block) -> Iterator[Piece]:
         flat = self._columns.flatten(block.out, block.end, block.numbers)
-        for batch in self._arrow(self._engine.machine.table, flat):
+        for batch in self._arrow(self.engine.machine.table, flat):
             seqs = batch.column("seq")
             yield Piece(seqs[0].as_py(), seqs[-1].as_py(), DELTAS, batch)
 

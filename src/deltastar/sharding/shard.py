@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from deltastar.arena import H_DIRTY, H_OWNER, H_WRITER, read_header
 from deltastar.errors import CheckpointError, NoEffectError, RowError, SourceError
@@ -34,23 +35,31 @@ from deltastar.statistics import Statistics
 
 __all__ = ["DELTAS", "ERROR", "REJECTS", "Piece", "Shard", "ShardSettings", "merge"]
 
-SNAPSHOT_BYTES = 8 << 20
-SNAPSHOT_SHARE = 0.5
-SNAPSHOT_BATCHES = 4096
-"""A snapshot is due when more was logged since the last one than this, and than this share of it; or after so many
-batches."""
 _SPARE_BYTES = 64 << 20
 _SPARE_TIMES = 8
 """Room that must be left where the arena is: when there is none, the system kills whoever writes to it."""
+
+
+class Compaction(NamedTuple):
+    """When a snapshot is due: when more was logged since the last one than these bytes, and than this share of it; or
+    after so many batches."""
+
+    log_bytes: int = 8 << 20
+    share: float = 0.5
+    batches: int = 4096
 
 
 class Shard:
     """One shard of a run. Without a directory its arena is private memory, and goes with the process."""
 
     def __init__(
-        self, settings: ShardSettings, journal: Journal | None = None, arena_directory: str | None = None
+        self,
+        settings: ShardSettings,
+        journal: Journal | None = None,
+        arena_directory: str | None = None,
+        compaction: Compaction | None = None,
     ) -> None:
-        self._settings = settings
+        self._settings, self._compaction = settings, compaction or Compaction()
         self._journal: Journal = MemoryJournal() if journal is None else journal
         self._shares: Shares = make_shares_of(settings)
         self._owner = owner_of(settings) ^ digest_of(_boot())
@@ -61,6 +70,7 @@ class Shard:
                 Path(arena_directory).mkdir(parents=True, exist_ok=True)
             self._path = Path(arena_directory) / f"shard-{settings.shard}-of-{settings.shards}.arena"
         self._engine: ShardEngine | None = None
+        self._encoder: Pieces | None = None
         self._inode = 0
 
     # Batches ---------------------------------------------------------------------------------------------------------
@@ -128,7 +138,7 @@ class Shard:
         return {query.name: query.plan.query.names for query in self._shares.queries}
 
     def _pieces(self, engine: ShardEngine, splits: Splits) -> Iterator[Piece]:
-        pieces = Pieces(engine, self._settings.format, self.variables)
+        pieces = self._pieces_of(engine)
         letters: list[Malformed] = []
         try:
             for source, packed in in_order(splits):
@@ -142,6 +152,13 @@ class Shard:
             yield Piece(seq, seq, ERROR, str(error))
             return
         yield from pieces.finish()
+
+    def _pieces_of(self, engine: ShardEngine) -> Pieces:
+        """What encodes for this engine; it is made once, for the engine remembers its encoders."""
+        if self._encoder is None or self._encoder.engine is not engine:
+            self._encoder = Pieces(engine, self._settings.format, self.variables)
+        self._encoder.start()
+        return self._encoder
 
     def _taker(self, engine: ShardEngine, letters: list[Malformed]) -> Callable[[Malformed], None]:
         """Takes dead letters: those that every shard sees are shard 0's."""
@@ -161,9 +178,9 @@ class Shard:
             letters.clear()
 
     def _snapshot_if_due(self, engine: ShardEngine, batch: int, chain: int) -> None:
-        residue = engine.residue
-        room = max(SNAPSHOT_BYTES, SNAPSHOT_SHARE * residue.snapshot_bytes)
-        if residue.logged_bytes > room or residue.logged >= SNAPSHOT_BATCHES:
+        residue, compaction = engine.residue, self._compaction
+        room = max(compaction.log_bytes, compaction.share * residue.snapshot_bytes)
+        if residue.logged_bytes > room or residue.logged >= compaction.batches:
             residue.snapshot_bytes = self._journal.snapshot(batch, chain, write_snapshot(engine))
             residue.logged = residue.logged_bytes = 0
             engine.residues.amend(residue)
