@@ -148,6 +148,9 @@ class Session:
             logging.getLogger("py4j").setLevel(logging.CRITICAL)
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if self.is_local else None
+        if SparkContext._active_spark_context is not None:
+            raise UsageError("this process has a Spark already, and a run needs one of its own; stop it first")
+        _forget_gateway()
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
         try:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]
