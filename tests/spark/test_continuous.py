@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import deltastar
 from deltastar.errors import QueryError, UsageError
 from deltastar.spark import continuous
+from deltastar.spark.listener import BatchProgress, ProgressListener
 from tests.spark.conftest import EXAMPLE
 
 UPDATES = str(EXAMPLE / "transfers.rdfp")
@@ -70,3 +72,21 @@ def test_what_cannot_work_is_refused_at_once(spark: Any) -> None:
         continuous(updates.drop("p"), TEXTS)
     with pytest.raises(UsageError, match="seq is string"):
         continuous(updates.selectExpr("cast(seq as string) as seq", "op", "s", "p", "o"), TEXTS)
+
+
+def test_a_listener_is_told_of_each_micro_batch(spark: Any, tmp_path: Path) -> None:
+    told: list[BatchProgress] = []
+    listener = ProgressListener(told.append)
+    spark.streams.addListener(listener)
+    try:
+        updates = spark.readStream.format("rdfpatch").load(UPDATES)
+        writer = continuous(updates, TEXTS, 2).writeStream.format("noop").queryName("three")
+        writer.trigger(availableNow=True).start().awaitTermination()
+        end = time.monotonic() + 60
+        while not told and time.monotonic() < end:  # events come behind
+            time.sleep(0.1)
+    finally:
+        spark.streams.removeListener(listener)
+    assert [(batch.query, batch.messages, batch.deltas, batch.last_seq) for batch in told] == [("three", 893, 47, 893)]
+    assert told[0].seconds > 0
+    assert str(told[0]).startswith("three: micro-batch 0 in ")

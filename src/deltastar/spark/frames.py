@@ -9,9 +9,14 @@ offsets are committed together. On a static DataFrame there is one batch, and no
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltastar.errors import UsageError
@@ -29,6 +34,7 @@ _PACKED = "data binary"
 _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _PARTITIONS = "spark.sql.shuffle.partitions"
+_UNUSED_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +80,21 @@ def continuous(
     rows = _checked(updates)
     session = updates.sparkSession
     plan = Continuous(texts, shards or _default_shards(session), granularity, strict)
+    if updates.isStreaming:
+        return _streaming(rows, plan)
     routed = rows.mapInArrow(_routing(plan), _ROUTED)
-    if not updates.isStreaming:
-        return routed.repartitionById(plan.shards, "shard").mapInArrow(_evaluation(plan), DELTAS)
+    return routed.repartitionById(plan.shards, "shard").mapInArrow(_evaluation(plan), DELTAS)
+
+
+def _streaming(rows: DataFrame, plan: Continuous) -> DataFrame:
+    from deltastar.spark.listener import observed_deltas, observed_updates
     from deltastar.spark.processor import packed_deltas
 
-    _prefer(session, _STATE_STORE, _ROCKSDB)
-    _prefer(session, _PARTITIONS, str(plan.shards))
-    return packed_deltas(routed, plan).mapInArrow(_unpacked, DELTAS)
+    _prefer(rows.sparkSession, _STATE_STORE, _ROCKSDB)
+    _prefer(rows.sparkSession, _PARTITIONS, str(plan.shards))
+    number = uuid.uuid4().hex[:8]  # a query may hold several of these
+    routed = observed_updates(rows, number).mapInArrow(_routing(plan), _ROUTED)
+    return observed_deltas(packed_deltas(routed, plan).mapInArrow(_unpacked, DELTAS), number)
 
 
 def _checked(updates: DataFrame) -> DataFrame:
@@ -181,10 +194,22 @@ def deltas_of(pieces: Iterable[Any]) -> Iterator[pyarrow.RecordBatch]:
             yield piece.data
 
 
-def arena_directory() -> str:
-    """Where shards keep their arenas on an executor: in memory where that is possible."""
-    base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
-    return os.path.join(base, f"deltastar-{os.getuid()}")
+def arena_directory(stream: str) -> str:
+    """Where a stream keeps its arenas on an executor: in memory where that is possible.
+
+    Nobody tells an executor that a stream has ended. So whoever uses a directory says so by its time, and clears away
+    those that were not used for long; an arena that is missing is made anew from the journal.
+    """
+    root = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
+    base = Path(root) / f"deltastar-streams-{os.getuid()}"
+    own = base / stream
+    own.mkdir(parents=True, exist_ok=True)
+    os.utime(own)
+    for other in base.iterdir():
+        with suppress(OSError):
+            if time.time() - other.stat().st_mtime > _UNUSED_S:
+                shutil.rmtree(other)
+    return str(own)
 
 
 def _unpacked(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:

@@ -8,6 +8,7 @@ micro-batches everything that the source has given is in the shards, and every d
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import threading
 import time
@@ -34,7 +35,7 @@ from deltastar.sink import (
 from deltastar.sink.encode import encoder, utf8
 from deltastar.spark.commits import NOTHING, Commit, RunDirectory
 from deltastar.spark.failures import explained
-from deltastar.spark.session import Session, check_installed, parsed_settings, parsed_size
+from deltastar.spark.session import Session, check_installed, is_one_machine, parsed_settings, parsed_size
 from deltastar.spark.spool import Spool, is_spooled
 from deltastar.statistics import Statistics
 
@@ -115,6 +116,11 @@ class SparkRun:
             raise UsageError("Kafka is not part of this version; use files")
         if options.checkpoint is not None and options.deltas == "-":
             raise UsageError("--checkpoint needs deltas that can be cut back; name a file with --deltas")
+        if options.checkpoint is None and not is_one_machine(options.master):
+            raise UsageError(
+                "on a cluster, a run needs a --checkpoint on a file system that all its machines have: "
+                "that is how one of them goes on with the shards of another"
+            )
         open_stream(options.updates, options.input_format, options.follow).close()
         if options.checkpoint is not None and is_spooled(options.updates):
             raise UsageError("--checkpoint needs updates that can be read again; standard input cannot")
@@ -131,7 +137,8 @@ class SparkRun:
     def _arenas(self) -> Iterator[None]:
         """The directory of the shards' arenas on this machine, in memory where that is possible."""
         base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else self._run.directory("arenas")
-        self._arena_directory = os.path.join(base, f"deltastar-{os.getpid()}-{self._session.application}")
+        _clear_away(base)
+        self._arena_directory = os.path.join(base, f"deltastar-run-{os.getpid()}-{self._session.application}")
         try:
             yield
         finally:
@@ -152,7 +159,7 @@ class SparkRun:
             granularity=options.granularity,
             strict=options.strict,
             format=self._format,
-            journals=self._run.directory("shards"),
+            journals=self._run.directory("shards") if self._run.is_durable else self._arena_directory,
             arenas=self._arena_directory,
             spool=self._run.directory("spool") if is_shared else None,
             parts=os.path.abspath(options.deltas) if writes_parts else None,
@@ -322,3 +329,11 @@ class SparkRun:
 def _full(path: str) -> str:
     """The path from the root: a worker may have another current directory."""
     return str(Path(path).absolute())
+
+
+def _clear_away(base: str) -> None:
+    """Removes the arenas of runs that were killed."""
+    for name in os.listdir(base):
+        match = re.fullmatch(r"deltastar-run-(\d+)-.*", name)
+        if match is not None and not os.path.exists(f"/proc/{match[1]}"):
+            shutil.rmtree(os.path.join(base, name), ignore_errors=True)

@@ -52,7 +52,7 @@ class ShardProcessor(StatefulProcessor):
         """Applies a shard's rows of this micro-batch."""
         received = [(row["shard"], bytes(row["blob"])) for row in rows]
         self._journal.open()
-        shard = Shard(settings_of(self._plan, received[0][0]), self._journal, arena_directory())
+        shard = Shard(settings_of(self._plan, received[0][0]), self._journal, arena_directory(self._journal.stream))
         batch = self._journal.last + 1
         splits = splits_of([blob for _, blob in received])
         packer = _Packer()

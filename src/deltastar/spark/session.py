@@ -209,6 +209,11 @@ def defaults_file() -> dict[str, str]:
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0].startswith("spark.")}
 
 
+def is_one_machine(master: str | None) -> bool:
+    """Whether driver and executors share a machine, and so its memory and its files."""
+    return master is None or master == "local" or master.startswith(("local[", "local-cluster["))
+
+
 def _with_attempts(master: str) -> str:
     """Local masters try a task again, like clusters do: a Python worker may be killed."""
     if master == "local":

@@ -7,6 +7,7 @@ An index, read and written once per micro-batch, says which batches there are; t
 from __future__ import annotations
 
 import json
+import uuid
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -32,12 +33,18 @@ class StateJournal:
     def open(self) -> None:
         """Reads the index. To be called with a key at hand, before anything else."""
         found = self._index.get() if self._index.exists() else None
-        self._known: dict[str, Any] = json.loads(found[0]) if found else {"settings": self._settings, "entries": []}
+        fresh = {"settings": self._settings, "stream": uuid.uuid4().hex, "entries": []}
+        self._known: dict[str, Any] = json.loads(found[0]) if found else fresh
         if self._known["settings"] != self._settings:
             raise CheckpointError(
                 "this checkpoint belongs to a stream with other queries or another number of shards; "
                 "repeat those, or name a new checkpointLocation"
             )
+
+    @property
+    def stream(self) -> str:
+        """A name that no other stream has."""
+        return str(self._known["stream"])
 
     @property
     def last(self) -> int:
