@@ -5,6 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -148,3 +152,42 @@ def test_errors_are_one_line(
     lines = (tmp_path / "d.jsonl").read_text().splitlines()
     assert lines
     assert all(json.loads(line) for line in lines)  # what is in front of the fault is there
+
+
+def command(*arguments: object) -> list[str]:
+    """The command in a process of its own."""
+    return [sys.executable, "-m", "deltastar", "run", *map(str, arguments), "--engine", "spark"]
+
+
+@pytest.mark.slow
+def test_executors_in_processes_of_their_own(tmp_path: Path, transfers: Path) -> None:
+    given = [*QUERIES, "--updates", transfers, "--shards", "2"]
+    master = ["--master", "local-cluster[2,1,2048]"]  # two executors of one core; less memory Spark refuses
+    run = subprocess.run(
+        command(*given, *master, "--deltas", tmp_path / "spark.jsonl", "--checkpoint", tmp_path / "c"),
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert inline(*given[:-2], "--deltas", tmp_path / "inline.jsonl") == 0
+    assert lines_by_seq(tmp_path / "spark.jsonl") == lines_by_seq(tmp_path / "inline.jsonl")
+
+
+@pytest.mark.slow
+def test_a_followed_stream_ends_when_it_is_interrupted_and_says_nothing_of_spark(
+    tmp_path: Path, transfers: Path
+) -> None:
+    deltas = tmp_path / "d.jsonl"
+    given = command(*QUERIES, "--updates", transfers, "--follow", "--deltas", deltas, "--master", "local[2]")
+    with subprocess.Popen(given, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        end = time.monotonic() + 300
+        while not deltas.exists() or len(deltas.read_text().splitlines()) < 47:
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=300)[1].splitlines()
+    assert process.returncode == 130
+    assert said[0] == "starting Spark on local[2]"
+    assert said[1] == "interrupted by SIGINT: what was reported so far is on disk"
+    assert len(said) == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.jsonl", "transfers.rdfp"]
