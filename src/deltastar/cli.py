@@ -234,6 +234,8 @@ def _add_explain(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parser.add_argument("query", metavar="QUERY.rq", help="a file, or NAME=FILE")
     parser.add_argument("--format", choices=("text", "json", "svg", "mermaid"), default="text", help="default: text")
+    parser.add_argument("--shards", type=_positive, metavar="N", help="show which of so many shards triples go to")
+    parser.add_argument("--frequencies", metavar="FILE", help="with --shards: how often patterns match, as JSON")
 
 
 def _add_answers(commands: argparse._SubParsersAction[Any]) -> None:

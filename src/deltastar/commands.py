@@ -9,11 +9,14 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from deltastar.errors import UsageError
 from deltastar.pipeline import FAILED, OK, REJECTED, InlineRun, RunOptions
 from deltastar.plan.decompose import make_plan
+from deltastar.plan.frequencies import Frequencies
+from deltastar.plan.shares import make_shares
 from deltastar.progress import Progress
 from deltastar.query.algebra import Query
 from deltastar.query.parse import read_query
@@ -52,9 +55,23 @@ def explain(options: argparse.Namespace) -> int:
     """`deltastar explain`."""
     from deltastar.explain import explain as explain_plan
 
-    _, query = read_query(options.query)
-    _print(explain_plan(make_plan(query), options.format).rstrip("\n") + "\n")
+    name, query = read_query(options.query)
+    plan, shares = make_plan(query), None
+    if options.frequencies is not None and options.shards is None:
+        raise UsageError("--frequencies say what shares to choose; say for how many --shards")
+    if options.shards is not None:
+        shares = make_shares({name: plan}, options.shards, _frequencies(options.frequencies)).queries[0]
+    _print(explain_plan(plan, options.format, shares).rstrip("\n") + "\n")
     return OK
+
+
+def _frequencies(path: str | None) -> Frequencies | None:
+    if path is None:
+        return None
+    try:
+        return Frequencies.parse(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
 
 
 def answers(options: argparse.Namespace) -> int:

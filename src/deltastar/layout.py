@@ -219,8 +219,11 @@ Z_SALT, Z_SHARE, Z_PLACE, Z_FLAG, CLASS = 0, 1, 2, 3, 4
 J_NEXT, J_BASE, J_COORDINATES, J_OFFSETS, J_FIRST = 0, 1, 2, 3, 4
 J_POSITION, J_SALT, J_SHARE, J_STRIDE, J_COORDINATE = 0, 1, 2, 3, 4
 """A coordinate: where its term stands in the triple, which place of a hash it takes, and how far places are apart."""
-N_SHARDS, N_NEEDS_TERMS, N_STRICT, N_SERIAL, N_ROWS, N_RELEVANT, N_DROPPED, ROUTING = 0, 1, 2, 3, 4, 5, 6, 8
-"""The router's settings, whether rows' terms have to be looked up, and its counts."""
+N_SHARDS, N_NEEDS_TERMS, N_STRICT, N_SERIAL, N_ROWS, N_RELEVANT, N_DROPPED, N_END, ROUTING = 0, 1, 2, 3, 4, 5, 6, 7, 8
+"""The router's settings, whether rows' terms have to be looked up, and its counts; and where what it has put behind the
+data ends."""
+MARK_BYTES = 128
+"""More than a mark of the stream takes there, unless a long comment stands behind it."""
 SENT_SHARD, SENT_START, SENT_END, SENT_PLACE, SENT = 0, 1, 2, 3, 4
 """A row that goes to a shard: twice the shard, and 1 if it deletes; the range of its terms; what is packed with it."""
 Y_ROWS, Y_TEXT, YIELD = 0, 1, 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from tempfile import TemporaryDirectory
 
 from deltastar.compiled import CompiledEvaluation
 from deltastar.engine import Engine
@@ -14,6 +15,9 @@ from deltastar.machine import Machine
 from deltastar.rdf.batch import Batch, Position
 from deltastar.rdf.ntriples import Syntax
 from deltastar.rdf.update import Mark, Update
+from deltastar.sharding.journal import MemoryJournal
+from deltastar.sharding.router import Router
+from deltastar.sharding.shard import Compaction, Shard, ShardSettings
 from deltastar.sink.columns import texts
 from deltastar.statistics import Statistics
 
@@ -53,6 +57,10 @@ def warm() -> Iterator[str]:
             engine.register(text, name)
         _go_through(engine, machine, evaluation)
         yield f"{granularity} by {granularity}: done"
+    with TemporaryDirectory(prefix="deltastar-") as directory:
+        for granularity in ("message", "transaction"):
+            _go_through_shards(granularity, directory)
+    yield "shards: done"
     say_warm()
 
 
@@ -62,6 +70,22 @@ def compile_once(say: Callable[[str], None]) -> None:
         say(NOTE)
         for _ in warm():
             pass
+
+
+def _go_through_shards(granularity: str, directory: str) -> None:
+    """What a run on several shards compiles beside that: routing, arenas, snapshots, cuts."""
+    router, settings = Router(_QUERIES, 2, granularity), ShardSettings(_QUERIES, 0, 2, granularity)
+    journal, arenas = MemoryJournal(), f"{directory}/{granularity}"
+    data = _ROWS + "TX .\nA <w:8> <w:p> <w:2> .\n"
+    routed = [("warm", router.route(data.encode(), Syntax.PATCH, "warm")[0])]
+    numbered = [("", router.route_rows([seq], ["A"], [f"<w:{seq}>"], ["<w:p>"], ["<w:2>"])[0]) for seq in (9, 8)]
+    shard = Shard(settings, journal, arenas, Compaction(0, 0.0))
+    for batch in (0, 0, 1):
+        for _ in shard.apply(batch, routed):
+            pass
+    again = Shard(settings, journal, f"{arenas}-again")
+    for _ in again.apply(2, numbered):
+        pass
 
 
 class _Given:

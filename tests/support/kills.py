@@ -21,6 +21,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from deltastar.errors import CheckpointError, SourceError
 from deltastar.machine import Machine
 from deltastar.rdf.ntriples import Syntax
 from deltastar.sharding import shard as shard_module
@@ -92,7 +93,12 @@ class Hurt:
         for batch in range(len(self.batches)):
             for number, shard in enumerate(shards):
                 if not self.output(batch, number).exists():
-                    pieces = [tuple(piece) for piece in shard.apply(batch, self.splits[number][batch])]
+                    try:
+                        pieces = [tuple(piece) for piece in shard.apply(batch, self.splits[number][batch])]
+                    except (CheckpointError, SourceError):
+                        if self.output(batch, number).exists():  # somebody else was faster
+                            continue
+                        raise
                     temporary = self.output(batch, number).with_suffix(f".{os.getpid()}.tmp")
                     temporary.write_bytes(dumps(pieces))
                     os.rename(temporary, self.output(batch, number))

@@ -18,6 +18,7 @@ from deltastar.explain.mermaid import to_mermaid
 from deltastar.explain.svg import to_svg
 from deltastar.explain.text import to_text
 from deltastar.plan.decompose import Plan
+from deltastar.plan.shares import QueryShares
 
 FORMATS: dict[str, Callable[[Plan], str]] = {
     "text": to_text,
@@ -25,10 +26,11 @@ FORMATS: dict[str, Callable[[Plan], str]] = {
     "svg": to_svg,
     "mermaid": to_mermaid,
 }
+SHOW_SHARES: dict[str, Callable[[Plan, QueryShares], str]] = {"text": to_text, "json": to_json}
 
 
-def explain(plan: Plan, format: str = "text") -> str:
-    """The plan as text, json, svg or mermaid.
+def explain(plan: Plan, format: str = "text", shares: QueryShares | None = None) -> str:
+    """The plan as text, json, svg or mermaid; as text or json also its shares, if they are given.
 
     >>> from deltastar.plan.decompose import make_plan
     >>> from deltastar.query.parse import parse_query
@@ -47,7 +49,13 @@ def explain(plan: Plan, format: str = "text") -> str:
     """
     if format not in FORMATS:
         raise UsageError(f"{format!r} is not a format of explain; use one of {', '.join(FORMATS)}")
-    return FORMATS[format](plan)
+    if shares is None:
+        return FORMATS[format](plan)
+    if format not in SHOW_SHARES:
+        raise UsageError(
+            f"shares are shown as {' or '.join(SHOW_SHARES)}; leave out the shards, or the format {format}"
+        )
+    return SHOW_SHARES[format](plan, shares)
 
 
 __all__ = ["FORMATS", "explain"]

@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from deltastar.explain.sharding import as_json
 from deltastar.plan.decompose import Component, Plan
+from deltastar.plan.shares import QueryShares
 
 
-def to_json(plan: Plan) -> str:
-    """The plan in the shape that `explain --format json` promises."""
-    return json.dumps(_plan(plan), ensure_ascii=False, indent=2)
+def to_json(plan: Plan, shares: QueryShares | None = None) -> str:
+    """The plan in the shape that `explain --format json` promises; with shares, they have a key of their own."""
+    known = _plan(plan) if shares is None else {**_plan(plan), "shares": as_json(shares)}
+    return json.dumps(known, ensure_ascii=False, indent=2)
 
 
 def _plan(plan: Plan) -> dict[str, Any]:

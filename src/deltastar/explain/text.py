@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 from deltastar.explain.abbreviate import Names
 from deltastar.explain.measure import cells, shorten
+from deltastar.explain.sharding import as_lines
 from deltastar.explain.wording import COMPONENT_CLASSES, QUERY_CLASSES, UNITS, semantics_of
 from deltastar.plan.decompose import Component, ComponentClass, Plan, QueryClass
+from deltastar.plan.shares import QueryShares
 from deltastar.query.algebra import Variable
 
 COLUMNS = 100
@@ -30,19 +32,23 @@ class Branch:
     hang: int = 2
 
 
-def to_text(plan: Plan) -> str:
-    """The plan as a tree."""
+def to_text(plan: Plan, shares: QueryShares | None = None) -> str:
+    """The plan as a tree; with shares, what they mean for it."""
     names = Names(plan.query.prefixes)
-    root = Branch(f"{plan.kind.value} query: {QUERY_CLASSES[plan.kind]}".split(), _parts(plan, names))
+    root = Branch(f"{plan.kind.value} query: {QUERY_CLASSES[plan.kind]}".split(), _parts(plan, shares, names))
     return "\n".join(_lines(root, "", ""))
 
 
-def _parts(plan: Plan, names: Names) -> list[Branch]:
+def _parts(plan: Plan, shares: QueryShares | None, names: Names) -> list[Branch]:
     components = [_component(plan, index, names) for index in range(len(plan.components))]
     parts = [_variables(plan), _line(f"answers: {plan.query.semantics.value};", semantics_of(plan))]
     if plan.kind is QueryClass.GROUND:
         parts.pop(0)
-    parts += [*components, _bounds(plan)]
+    parts += components
+    if shares is not None:
+        heading, below = as_lines(shares, names)
+        parts.append(_line(heading, below=[_line(text) for text in below]))
+    parts.append(_bounds(plan))
     if names.borrowed:
         spaces = [_line(f"{name}: <{space}>") for name, space in sorted(names.borrowed.items())]
         parts.append(_line("prefixes that the query does not declare", below=spaces))

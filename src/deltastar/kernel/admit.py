@@ -151,7 +151,7 @@ def admit_mark(st, kind, written, number, numbers):
     is_begin = kind == BEGIN
     if (kind != BEGIN and kind != COMMIT) or (cursor[U_IS_OPEN] != 0) == is_begin:
         return -1
-    cursor[U_IS_OPEN] = is_begin
+    cursor[U_IS_OPEN] = 1 if is_begin else 0
     if cursor[U_BY_TRANSACTION] == 0:
         messages[written * MESSAGE + M_OP] = OP_BEGIN if is_begin else OP_COMMIT
         numbers[written] = number

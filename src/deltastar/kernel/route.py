@@ -26,8 +26,10 @@ from deltastar.layout import (
     J_SALT,
     J_SHARE,
     J_STRIDE,
+    MARK_BYTES,
     MESSAGES_FULL,
     N_DROPPED,
+    N_END,
     N_NEEDS_TERMS,
     N_RELEVANT,
     N_ROWS,
@@ -45,13 +47,29 @@ from deltastar.layout import (
     Y_TEXT,
     YIELD,
 )
-from deltastar.scan_layout import ADD, DELETE, R_KIND, R_LINE, R_MESSAGE, R_OBJECT, R_PREDICATE, R_SUBJECT, ROW
+from deltastar.scan_layout import (
+    ABORT,
+    ADD,
+    BEGIN,
+    COMMIT,
+    DELETE,
+    R_KIND,
+    R_LINE,
+    R_MESSAGE,
+    R_OBJECT,
+    R_PREDICATE,
+    R_SUBJECT,
+    ROW,
+)
 from deltastar.scan_layout import DROPPED as DROPPED_ROW
 from deltastar.scan_layout import R_NUMBER as R_PREDICATE_NUMBER
 
 ROW_BYTES = 5
 """What a packed row has beside its terms: the operation and a space, then a space, a dot and the line end."""
-LETTER_A, LETTER_D, SPACE, DOT, LINE_END = 0x41, 0x44, 0x20, 0x2E, 0x0A
+LETTER_A, LETTER_C, LETTER_D, LETTER_T, LETTER_X, SPACE, DOT, HASH, LINE_END = b"ACDTX .#\n"
+DIGIT_0 = 0x30
+PLAIN_MARK, DIGITS = 5, 24
+"""Bytes of a mark that stands alone on its line; and more than a number has, with what stands around it."""
 UNKNOWN = -1
 
 
@@ -71,10 +89,12 @@ def route_rows(address, data, rows, first, count, routes, state, stamps, base, n
         kind = rows[at + R_KIND]
         if kind == DROPPED_ROW:
             continue
-        if kind != ADD and kind != DELETE:
-            return row, SPECIAL
         if state[N_ROWS] + shards > room:
             return row, MESSAGES_FULL
+        if kind != ADD and kind != DELETE:
+            if is_numbered or not _send_mark(state, data, rows, at, line, base, sent, sizes):
+                return row, SPECIAL
+            continue
         s0, s1 = np.int64(rows[at + R_SUBJECT]), np.int64(rows[at + R_SUBJECT + 1])
         p0, p1 = np.int64(rows[at + R_PREDICATE]), np.int64(rows[at + R_PREDICATE + 1])
         o0, o1 = np.int64(rows[at + R_OBJECT]), np.int64(rows[at + R_OBJECT + 1])
@@ -131,6 +151,63 @@ def _send(state, sent, sizes, shard, is_delete, start, end, place, is_muted, siz
     state[N_ROWS] += 1
     sizes[shard * YIELD + Y_ROWS] += 1
     sizes[shard * YIELD + Y_TEXT] += size
+
+
+@kernel
+def _send_mark(state, data, rows, at, line, base, sent, sizes):
+    """Sends a plain mark to all shards; to shard 0 with its line and text. False when it is none, or long."""
+    kind = rows[at + R_KIND]
+    start, stop = np.int64(rows[at + R_SUBJECT]), np.int64(rows[at + R_SUBJECT + 1])
+    letter = LETTER_X if kind == BEGIN else LETTER_C if kind == COMMIT else LETTER_A
+    if (kind != BEGIN and kind != COMMIT and kind != ABORT) or stop - start > MARK_BYTES - 2 * PLAIN_MARK - DIGITS:
+        return False
+    if state[N_END] + MARK_BYTES > len(data):
+        return False
+    first = state[N_END]
+    end = _put_mark(data, first, letter)
+    place = 2 * (base + rows[at + R_MESSAGE])
+    for shard in range(1, state[N_SHARDS]):
+        _send_line(state, sent, sizes, shard, first, end, place)
+    first = end
+    end = _put_mark(data, end, letter) - 1
+    data[end], data[end + 1] = SPACE, HASH
+    end = _put_number(data, end + 2, line + rows[at + R_LINE])
+    data[end] = HASH
+    copy(data, end + 1, data, start, stop - start)
+    end += 1 + stop - start
+    data[end] = LINE_END
+    _send_line(state, sent, sizes, 0, first, end + 1, place)
+    state[N_END] = end + 1
+    return True
+
+
+@kernel
+def _put_mark(data, at, letter):
+    data[at], data[at + 1], data[at + 2], data[at + 3], data[at + 4] = LETTER_T, letter, SPACE, DOT, LINE_END
+    return at + PLAIN_MARK
+
+
+@kernel
+def _put_number(data, at, number):
+    digits = 1
+    rest = number // 10
+    while rest > 0:
+        digits += 1
+        rest //= 10
+    for place in range(at + digits - 1, at - 1, -1):
+        data[place] = DIGIT_0 + number % 10
+        number //= 10
+    return at + digits
+
+
+@kernel
+def _send_line(state, sent, sizes, shard, start, end, place):
+    at = state[N_ROWS] * SENT
+    sent[at + SENT_SHARD], sent[at + SENT_PLACE] = 2 * shard, place
+    sent[at + SENT_START], sent[at + SENT_END] = -1 - start, end
+    state[N_ROWS] += 1
+    sizes[shard * YIELD + Y_ROWS] += 1
+    sizes[shard * YIELD + Y_TEXT] += end - start
 
 
 @kernel

@@ -83,6 +83,10 @@ class QueryShares:
     shards: int
     load: float
     """Messages that come to the fullest cell, of as many as the frequencies count together."""
+    part: float
+    """The same as a part of all messages that match a pattern of the query."""
+    sent: float
+    """How many shards such a message goes to, on average."""
 
     @property
     def cells(self) -> int:
@@ -138,16 +142,15 @@ def make_shares(plans: Mapping[str, Plan], shards: int, frequencies: Frequencies
     """
     known = frequencies or Frequencies()
     chosen = {name: choose_shares(plan, shards, known) for name, plan in plans.items()}
-    order = sorted(plans, key=lambda name: (-chosen[name][1] * math.prod(chosen[name][0].values()), name))
+    patterns = {name: [_Known.of(pattern, known) for pattern in plan.patterns] for name, plan in plans.items()}
+    order = sorted(plans, key=lambda name: (-_load(patterns[name], chosen[name]) * _cells(chosen[name]), name))
     loads = [0.0] * shards
     classes: list[set[Place]] = [set() for _ in range(shards)]
     placed: dict[str, QueryShares] = {}
     for name in order:
-        shares, load = chosen[name]
-        query = _place(name, plans[name], shares, load, loads, classes)
+        query = _place(name, plans[name], chosen[name], patterns[name], loads, classes)
         if query is None:
-            whole = sum(known.of(pattern).messages for pattern in plans[name].patterns)
-            query = _place(name, plans[name], {}, whole, loads, classes)
+            query = _place(name, plans[name], {}, patterns[name], loads, classes)
         assert query is not None
         for cell in range(query.cells):
             shard = query.shard_of(cell)
@@ -157,8 +160,8 @@ def make_shares(plans: Mapping[str, Plan], shards: int, frequencies: Frequencies
     return Shares(shards, tuple(placed[name] for name in plans))
 
 
-def choose_shares(plan: Plan, shards: int, frequencies: Frequencies) -> tuple[dict[Variable, int], float]:
-    """The best shares above 1, and how many messages come to the fullest cell.
+def choose_shares(plan: Plan, shards: int, frequencies: Frequencies) -> dict[Variable, int]:
+    """The best shares above 1.
 
     The cost is what the fullest cell gets, twice, for that is what a batch waits for, and what all get, divided among
     all shards. Where the shares use all shards evenly, that ranks them as the sum of Afrati and Ullman does. Before
@@ -168,7 +171,7 @@ def choose_shares(plan: Plan, shards: int, frequencies: Frequencies) -> tuple[di
 
     def rank(shares: Mapping[Variable, int]) -> tuple[bool, float, int, int]:
         fullest, total = _load(patterns, shares), _sent(patterns, shares)
-        cells = math.prod(shares.values())
+        cells = _cells(shares)
         is_lopsided = fullest > total * max(_MOST, _TOLERANCE / cells if cells > 1 else 0.0)
         return is_lopsided, round(2 * fullest + total / shards, 9), cells, len(shares)
 
@@ -177,7 +180,11 @@ def choose_shares(plan: Plan, shards: int, frequencies: Frequencies) -> tuple[di
         best = min(_candidates(variables, shards), key=rank)
     else:
         best = _climb(variables, shards, rank)
-    return best, _load(patterns, best)
+    return best
+
+
+def _cells(shares: Mapping[Variable, int]) -> int:
+    return math.prod(shares.values())
 
 
 def shareable(query: Query) -> tuple[Variable, ...]:
@@ -275,7 +282,7 @@ def _place(
     name: str,
     plan: Plan,
     shares: Mapping[Variable, int],
-    load: float,
+    patterns: Sequence[_Known],
     loads: Sequence[float],
     classes: Sequence[set[Place]],
 ) -> QueryShares | None:
@@ -285,9 +292,10 @@ def _place(
     for salt, (variable, share) in enumerate(shares.items()):
         axes.append(Axis(variable, salt, share, stride))
         stride *= share
+    load, sent, total = _load(patterns, shares), _sent(patterns, shares), _sent(patterns, {}) or 1.0
     best: tuple[float, QueryShares] | None = None
     for first in range(len(loads)):
-        query = QueryShares(name, plan, tuple(axes), first, len(loads), load)
+        query = QueryShares(name, plan, tuple(axes), first, len(loads), load, load / total, sent / total)
         taken = [query.shard_of(cell) for cell in range(query.cells)]
         if any(len(classes[shard] | set((query.places_on(shard) or {}).values())) > MOST_CLASSES for shard in taken):
             continue

@@ -13,13 +13,16 @@ import numpy as np
 from deltastar import layout as at
 from deltastar import scan_layout as scanned
 from deltastar.delivery import Block
+from deltastar.evaluation import misplaced
 from deltastar.intake import Intake, Reject
 from deltastar.layout import Ints
 from deltastar.rdf.batch import Batch, Position
 from deltastar.rdf.ntriples import Syntax
-from deltastar.sharding.packed import HAS_DROPPED, LETTER, MUTED, Packed, read_letter
+from deltastar.rdf.update import Mark
+from deltastar.sharding.packed import HAS_DROPPED, LETTER, MUTED, Packed, read_letter, read_mark
 from deltastar.sharding.residue import Residue
 
+_MARKS = {scanned.BEGIN: Mark.BEGIN, scanned.COMMIT: Mark.COMMIT, scanned.ABORT: Mark.ABORT}
 _SPAN = 1 << 30
 """Places that are further apart than this are admitted apart: a row's record counts messages in 31 bits."""
 _COLLECT_AT = 256
@@ -75,12 +78,22 @@ class PackedIntake(Intake):
                 first = last
 
     def _special(self, batch: Batch, row: list[int], seq: int, line: int, reject: Reject) -> Iterator[Block]:
-        if row[scanned.R_KIND] == scanned.OTHER:
-            text = bytes(batch.data[row[scanned.R_TEXT] : row[scanned.R_TEXT + 1]])
-            if text.startswith(LETTER):
-                yield from self._reject(read_letter(text, batch.source, self._lines_before), reject)
-                return
-        yield from super()._special(batch, row, seq, line, reject)
+        kind = row[scanned.R_KIND]
+        text = bytes(batch.data[row[scanned.R_TEXT] : row[scanned.R_TEXT + 1]])
+        if kind == scanned.OTHER and text.startswith(LETTER):
+            yield from self._reject(read_letter(text, batch.source, self._lines_before), reject)
+        elif kind in _MARKS:
+            yield from self._special_mark(_MARKS[kind], batch.source, text, seq, reject)
+        else:
+            yield from super()._special(batch, row, seq, line, reject)
+
+    def _special_mark(self, mark: Mark, source: str, text: bytes, seq: int, reject: Reject) -> Iterator[Block]:
+        is_open = bool(self._cursor[at.U_IS_OPEN])
+        if is_open != (mark is Mark.BEGIN):
+            yield from self.mark(mark, seq)
+        elif b"#" in text:  # of shard 0, which reports it
+            place = read_mark(text, self._lines_before)
+            yield from self._reject(misplaced(mark, is_open, seq, source, *place), reject)
 
     # Between batches -------------------------------------------------------------------------------------------------
 

@@ -57,6 +57,9 @@ class Journal(Protocol):
     def entry(self, batch: int) -> Entry | None:
         """The last batch up to this one that the journal has, as a log or as a snapshot."""
 
+    def latest(self) -> int:
+        """The last batch that the journal has at all, or `NOTHING`."""
+
     def log(self, batch: int, chain: int, splits: Splits) -> int:
         """Remembers a batch. It is durable when this returns. Gives its size in bytes."""
 
@@ -97,6 +100,10 @@ class MemoryJournal:
             return None
         last = max(known)
         return self._logs[last][0] if last in self._logs else self._snapshots[last][0]
+
+    def latest(self) -> int:
+        """See `Journal`."""
+        return max((*self._logs, *self._snapshots), default=NOTHING)
 
     def log(self, batch: int, chain: int, splits: Splits) -> int:
         """See `Journal`."""
@@ -161,6 +168,10 @@ class FileJournal:
         known = max(((key, kind) for kind in ("log", "snapshot") for key in self._batches(kind) if key <= batch),
                     default=None)  # fmt: skip
         return _entry_of(self._path(known[1], known[0])) if known else None
+
+    def latest(self) -> int:
+        """See `Journal`."""
+        return max((*self._batches("log"), *self._batches("snapshot")), default=NOTHING)
 
     def log(self, batch: int, chain: int, splits: Splits) -> int:
         """See `Journal`."""

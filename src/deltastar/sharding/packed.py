@@ -6,7 +6,8 @@ every split, be it without rows, because only so it knows how many messages ther
 
 A row's *place* is the number of messages in the split up to and with it; when the rows came with numbers of their own
 (`IS_NUMBERED`), it is that number. Its lowest bit, `MUTED`, says that another shard counts the row when it has no
-effect. A line that begins with `LETTER` is a dead letter, as JSON; only shard 0 has such lines.
+effect. A line that begins with `LETTER` is a dead letter, as JSON; only shard 0 has such lines, and only there marks
+say where they stand, for it reports those that are out of place.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deltastar.errors import InvariantError
-from deltastar.rdf.update import Malformed
+from deltastar.rdf.update import Malformed, Mark
 
 MAGIC = 0x31505344  # "DSP1"
 _HEADER = struct.Struct("<IIqqqqq")
@@ -80,6 +81,17 @@ def unpack(blob: bytes | memoryview) -> Packed:
         raise InvariantError(f"these {len(blob)} bytes are no packed split of this version of deltastar")
     places: NDArray[np.int64] = np.frombuffer(blob, np.int64, rows, HEADER_BYTES)
     return Packed(flags, messages, lines, relevant, places, memoryview(blob)[HEADER_BYTES + 8 * rows :])
+
+
+def mark_line(mark: Mark, line: int, text: str) -> bytes:
+    """A mark for shard 0: behind it, as a comment, where in the split it stands and how, should it be out of place."""
+    return f"{mark.value} . #{line}#{text}\n".encode()
+
+
+def read_mark(line: bytes, lines_before: int) -> tuple[int, str]:
+    """The line and the text of a mark from such a line."""
+    _, number, text = line.decode().split("#", 2)
+    return int(number) + lines_before if int(number) else 0, text
 
 
 def letter_line(letter: Malformed) -> bytes:

@@ -7,6 +7,7 @@ ends here. All routers of a run agree on where a triple goes, for that depends o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,19 +36,27 @@ from deltastar.sharding.packed import (
     IS_NUMBERED,
     header,
     letter_line,
+    mark_line,
 )
 
 _ROWS = 1 << 12
+_MARKS = 1 << 12
+"""Marks for which there is room behind the data, at least, whenever rows are read."""
 _SLACK = 128
 """Copies go by whole vectors of 64 bytes."""
 _SYNTAXES = {Syntax.PATCH: scanned.PATCH, Syntax.NTRIPLES: scanned.NTRIPLES, Syntax.NQUADS: scanned.NQUADS}
-_MARKS = {scanned.BEGIN: Mark.BEGIN, scanned.COMMIT: Mark.COMMIT, scanned.ABORT: Mark.ABORT}
 _NO_NUMBERS: Longs = np.zeros(0, np.int64)
 
 
 def plans_of(queries: Mapping[str, str | Query]) -> dict[str, Plan]:
     """The plans of queries, by name."""
-    return {name: make_plan(parse_query(query) if isinstance(query, str) else query) for name, query in queries.items()}
+    return {name: _plan_of(query) for name, query in queries.items()}
+
+
+@lru_cache(maxsize=4096)
+def _plan_of(query: str | Query) -> Plan:
+    """Remembered, for a process has routers and shards of the same queries, and parsing takes 10 ms."""
+    return make_plan(parse_query(query) if isinstance(query, str) else query)
 
 
 class Router:
@@ -106,7 +115,7 @@ class Router:
         table = text_of_rows(seqs, ops, ss, ps, os)
         split = _Split("", Syntax.PATCH, IS_NUMBERED, table)
         self._read(np.frombuffer(table.text, np.uint8), split, 1)
-        split.lines = 0
+        split.lines, split.has_graphs = 0, False
         return self._pack(split)
 
     def route_events(
@@ -124,11 +133,12 @@ class Router:
     # Reading ---------------------------------------------------------------------------------------------------------
 
     def _read(self, given: NDArray[np.uint8], split: _Split, first_line: int) -> None:
-        length = split.end = len(given)
-        self._make_room(length)
+        length = len(given)
+        self._make_room(length + _MARKS * at.MARK_BYTES)
         self._data[:length] = given
         state, cursor, machine = self._state, self._scan, self._machine
         state[at.N_ROWS] = state[at.N_RELEVANT] = state[at.N_DROPPED] = 0
+        state[at.N_END] = length
         self._sizes[:] = 0
         cursor[:] = 0
         cursor[scanned.S_LINES] = first_line
@@ -137,6 +147,7 @@ class Router:
             line = int(cursor[scanned.S_LINES]) - first_line
             messages = split.messages = int(cursor[scanned.S_MESSAGES])
             cursor[scanned.S_MESSAGES] = 0
+            self._make_room(int(state[at.N_END]) + _MARKS * at.MARK_BYTES)
             count = scan.scan_rows(
                 self._data, length, syntax, machine.terms.keys, machine.predicates, cursor, self._rows
             )
@@ -168,20 +179,18 @@ class Router:
 
     def _special(self, row: list[int], line: int, place: int, split: _Split) -> None:
         """A mark, or a row that the scanner does not read."""
-        kind = row[scanned.R_KIND]
         event: Event | None
-        if kind in _MARKS and split.table is None:
-            event = _MARKS[kind]
-        elif split.table is not None:
-            event = split.table.event(line - 1)
+        text = self._data[row[scanned.R_TEXT] : row[scanned.R_TEXT + 1]].tobytes()
+        if split.table is not None:
+            event, line, text = split.table.event(line - 1), 0, b""
         else:
-            text = self._data[row[scanned.R_TEXT] : row[scanned.R_TEXT + 1]].tobytes()
             event, has_graph = read_line(text, split.source, line, split.syntax)
             split.has_graphs |= has_graph
         if isinstance(event, Update):
             self._route_update(event, place, split)
         elif isinstance(event, Mark):
-            self._send(range(self._shards), f"{event.value} .\n".encode(), place, split)
+            self._send((0,), mark_line(event, line, text.decode() or f"{event.value} ."), place, split)
+            self._send(range(1, self._shards), f"{event.value} .\n".encode(), place, split)
         elif event is not None:
             split.malformed += event.is_message
             self._send((0,), letter_line(event), place, split)
@@ -189,10 +198,10 @@ class Router:
     def _route_update(self, update: Update, place: int, split: _Split) -> None:
         """Routes a row by its canonical text, which goes behind the data."""
         text = f"{'A' if update[0] == INSERT else 'D'} {update[1]} {update[2]} {update[3]} .\n".encode()
-        start = self._append(text, split)
+        start = self._append(text)
         cursor, machine = np.array([start, 1, 0, 0], np.int64), self._machine
         count = scan.scan_rows(
-            self._data, split.end, scanned.PATCH, machine.terms.keys, machine.predicates, cursor, self._row
+            self._data, start + len(text), scanned.PATCH, machine.terms.keys, machine.predicates, cursor, self._row
         )
         if count == 0:
             self._state[at.N_DROPPED] += 1
@@ -203,7 +212,7 @@ class Router:
 
     def _send(self, shards: Iterable[int], text: bytes, place: int, split: _Split) -> None:
         """A line that goes to some shards as it is."""
-        start = self._append(text, split)
+        start = self._append(text)
         for shard in shards:
             row = int(self._state[at.N_ROWS])
             if (row + 1) * at.SENT > len(self._sent):
@@ -213,11 +222,13 @@ class Router:
             self._sizes[shard * at.YIELD + at.Y_ROWS] += 1
             self._sizes[shard * at.YIELD + at.Y_TEXT] += len(text)
 
-    def _append(self, text: bytes, split: _Split) -> int:
+    def _append(self, text: bytes) -> int:
         """Puts text behind the data; where it begins."""
-        start, split.end = split.end, split.end + len(text)
-        self._make_room(split.end)
-        self._data[start : split.end] = np.frombuffer(text, np.uint8)
+        start = int(self._state[at.N_END])
+        end = start + len(text)
+        self._make_room(end)
+        self._data[start:end] = np.frombuffer(text, np.uint8)
+        self._state[at.N_END] = end
         return start
 
     def _make_room(self, length: int) -> None:
@@ -260,8 +271,6 @@ class _Split:
         self.source, self.syntax, self.flags, self.table = source, syntax, flags, table
         self.messages = self.lines = self.malformed = 0
         self.has_graphs = False
-        self.end = 0
-        """Where the data end, and what was put behind them."""
 
 
 def _check(records: Ints, line: int, table: Table) -> None:

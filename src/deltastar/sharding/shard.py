@@ -82,7 +82,7 @@ class Shard:
         numbered upwards from 0. After a piece of the kind "error" the run is over.
         """
         with self._alone():
-            before = self._journal.entry(batch - 1)
+            before = self._before(batch)
             engine = self._go_to(before)
             self._check_room(splits)
             engine.begin()
@@ -152,6 +152,16 @@ class Shard:
             yield Piece(seq, seq, ERROR, str(error))
             return
         yield from pieces.finish()
+
+    def _before(self, batch: int) -> Entry | None:
+        """The journal's entry before a batch. An attempt that comes when others are far ahead would find a hole."""
+        before = self._journal.entry(batch - 1)
+        if (before is None or before.batch < batch - 1) and (latest := self._journal.latest()) > batch:
+            raise CheckpointError(
+                f"batch {batch} of shard {self._settings.shard} comes too late: its journal is at batch {latest}, and "
+                "there is no way back"
+            )
+        return before
 
     def _pieces_of(self, engine: ShardEngine) -> Pieces:
         """What encodes for this engine; it is made once, for the engine remembers its encoders."""
