@@ -27,6 +27,8 @@ SystemDelta = tuple[int, tuple[str, ...]]
 
 SYSTEMS = {
     "deltastar": ("deltastar_engine", "Deltastar"),
+    "deltastar-lines": ("deltastar_engine", "DeltastarLines"),
+    "deltastar-table": ("deltastar_engine", "DeltastarTable"),
     "deltastar-text": ("deltastar_engine", "DeltastarText"),
     "sqlite": ("sqlite_triggers", "SqliteTriggers"),
     "clips": ("clips_rete", "ClipsRete"),

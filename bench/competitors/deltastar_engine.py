@@ -43,6 +43,63 @@ class Deltastar:
         self.found.clear()
 
 
+class DeltastarLines:
+    """What `deltastar run --engine inline --deltas FILE` does with its batches, in this process: lines in a file."""
+
+    IS_PER_MESSAGE = True
+    FORMAT = "jsonl"
+
+    def __init__(self, query: Query, scratch: Path) -> None:
+        import deltastar
+        from deltastar.sink import open_sink
+
+        self.query, self.out = query, scratch / f"deltas.{self.FORMAT}"
+        self.engine = deltastar.Engine()
+        self.registration = self.engine.register(query.sparql(), name=query.name)
+        variables = {query.name: tuple(query.variables)}
+        self.writer = self.engine.writer(self.FORMAT, variables)
+        self.sink = open_sink(str(self.out), self.FORMAT, variables)
+
+    def load(self, path: Path) -> None:
+        deque(self.engine.load(path), maxlen=0)
+
+    def run(self, path: Path) -> None:
+        from deltastar.rdf.source import open_stream
+
+        for batch in open_stream(str(path)):
+            for block in self.engine.blocks(batch):
+                self.writer(block, self.sink)
+        self.sink.flush()
+
+    def deltas(self) -> Iterator[SystemDelta]:
+        with self.out.open(encoding="utf-8") as file:
+            yield from self.read(file)
+
+    def read(self, lines: Iterator[str]) -> Iterator[SystemDelta]:
+        for line in lines:
+            delta = json.loads(line)
+            binding = delta["binding"]
+            yield (1 if delta["op"] == "+" else -1), tuple(f"<{binding[v]['value']}>" for v in self.query.variables)
+
+    def answer_count(self) -> int:
+        return self.registration.count()
+
+    def close(self) -> None:
+        self.sink.close()
+
+
+class DeltastarTable(DeltastarLines):
+    """The same with `--format tsv`: query, seq, op and the terms, as CLIPS is made to write them here."""
+
+    FORMAT = "tsv"
+
+    def read(self, lines: Iterator[str]) -> Iterator[SystemDelta]:
+        next(lines)
+        for line in lines:
+            _, _, op, *terms = line.rstrip("\n").split("\t")
+            yield (1 if op == "+" else -1), tuple(terms)
+
+
 class DeltastarText:
     """`python -m deltastar run --engine inline … --deltas FILE`, a process for each run.
 

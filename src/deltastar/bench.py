@@ -19,7 +19,7 @@ from deltastar.evaluation import Rules
 from deltastar.machine import Machine
 from deltastar.query.algebra import Query
 from deltastar.rdf.source import open_stream, read_graph
-from deltastar.rdf.update import Malformed
+from deltastar.rdf.update import Malformed, Update
 from deltastar.statistics import Statistics
 from deltastar.warm import warm
 
@@ -154,12 +154,14 @@ class _Run:
         }
 
     def latencies(self, updates: str, input_format: str | None) -> Latency:
-        """Relevant messages one at a time, through `Engine.process`, their deltas taken as objects."""
+        """Messages one at a time, through `Engine.process`, their deltas taken as objects."""
         process, clock = self.engine.process, time.perf_counter_ns
         taken = []
         for event in self._events(updates, input_format):
             started = clock()
             process(event, self._reject)
+            if not isinstance(event, Update):
+                continue
             taken.append(clock() - started)
             if len(taken) == MOST_LATENCIES:
                 break

@@ -86,14 +86,14 @@ class CompiledEvaluation:
         """Adds a triple of the initial graph."""
         statistics, intake = self._statistics, self._intake
         before = statistics.relevant
-        deltas = self._deltas(intake.one(INSERT, row, 0, ""))
+        deltas = intake.one(INSERT, row, 0, "")
         statistics.relevant = before
         self.machine.cursor[at.U_REPEATED] = 0
         return deltas
 
     def update(self, op: str, row: Row, seq: int, time: str) -> list[Delta]:
         """Applies a message."""
-        return self._deltas(self._intake.one(op, row, seq, time))
+        return self._intake.one(op, row, seq, time)
 
     def begin(self, seq: int) -> None:
         """A transaction begins behind this message."""
@@ -165,8 +165,7 @@ class CompiledEvaluation:
     def restore(self, triples: Iterator[Triple], transaction: Transaction | None) -> None:
         """Takes over what another evaluation had, for the same queries."""
         for triple in triples:
-            for _ in self._intake.one(INSERT, triple, 0, ""):
-                pass
+            self._intake.one(INSERT, triple, 0, "")
         if transaction is None:
             return
         seq = self._statistics.messages

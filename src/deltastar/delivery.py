@@ -13,17 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deltastar import layout as at
-from deltastar.delta import Delta
+from deltastar.delta import Binding, Delta
 from deltastar.kernel import netting
 from deltastar.layout import Ints
 from deltastar.machine import Machine
 from deltastar.plan.program import Compiled
 from deltastar.registration import Registration
 from deltastar.sink.base import DeltaSink
-from deltastar.sink.columns import ColumnEncoder, deltas
+from deltastar.sink.columns import OPS, ColumnEncoder, deltas
 from deltastar.sink.compiled import CompiledEncoder
 from deltastar.sink.encode import Variables
 from deltastar.sink.subscribers import Subscription
+
+_Reader = tuple[dict[str, int], tuple[int, ...]]
+"""A query's variables, by name: their positions; and their columns."""
 
 
 class _Told(Protocol):
@@ -39,6 +42,7 @@ class Delivery:
         self.machine = machine
         self._readers: dict[str, Subscription] = {}
         self._is_stale = True
+        self._told: dict[int, dict[str, _Reader]] = {}
         self._table: Ints = np.zeros(0, np.int32)
         self._width: Ints = np.zeros(0, np.int32)
         self._widths: dict[int, int] = {}
@@ -49,11 +53,16 @@ class Delivery:
         """From now on a query reads its target."""
         variables = tuple(variable.name for variable in registration.bound)
         self._readers[registration.name] = Subscription(registration.name, variables, compiled.target, compiled.columns)
+        positions = {variable: position for position, variable in enumerate(variables)}
+        self._told.setdefault(compiled.target, {})[registration.name] = positions, compiled.columns
         self._is_stale = True
 
     def remove(self, name: str) -> None:
         """A query reads no more."""
-        del self._readers[name]
+        target = self._readers.pop(name).target
+        del self._told[target][name]
+        if not self._told[target]:
+            del self._told[target]
         self._is_stale = True
 
     def writer(self, format: str, variables: Variables, with_time: bool = False) -> Writer:
@@ -85,6 +94,23 @@ class Delivery:
         if machine.cursor[at.U_MIXED]:
             out, end = self._netted(out, end)
         return Block(self, out, end, numbers, time)
+
+    def few(self, end: int, seq: int, time: str = "") -> list[Delta]:
+        """The same for a single message that brought little, as deltas: without arrays, which cost more than they."""
+        machine, widths = self.machine, self.machine.program.widths
+        numbers, term = machine.out[:end].tolist(), machine.term
+        found, place = [], 0
+        while place < end:
+            target, _, sign, rows = numbers[place : place + at.O_HEADER]
+            width = widths[target]
+            place += at.O_HEADER
+            stop = place + rows * width
+            for name, (positions, columns) in self._told[target].items():
+                for row in range(place, stop, width) if width else range(place, place + rows):
+                    values = tuple([term(numbers[row + column]) for column in columns])
+                    found.append(tuple.__new__(Delta, (name, seq, OPS[sign], Binding(positions, values), time)))
+            place = stop
+        return found
 
     def _netted(self, out: Ints, end: int) -> tuple[Ints, int]:
         groups = self.machine.groups

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from deltastar import layout as at
 from deltastar import scan_layout as scanned
 from deltastar.delivery import Block, Delivery
+from deltastar.delta import Delta
 from deltastar.evaluation import Rules, misplaced, no_effect
-from deltastar.kernel import admit, journal, scan, terms
+from deltastar.kernel import admit, journal, scan
 from deltastar.layout import Ints
 from deltastar.machine import Machine, full
 from deltastar.rdf.batch import Batch
@@ -35,6 +36,9 @@ OPS = {INSERT: at.OP_INSERT, DELETE: at.OP_DELETE}
 NAMES = {number: name for name, number in OPS.items()}
 _ROWS = 1 << 12
 _COLLECT_AT = 256
+_PLAIN = at.READY | at.RELEVANT
+_FEW = 64
+"""Numbers of output that are made to deltas one by one; arrays pay for themselves where there are more."""
 
 
 class Intake:
@@ -50,7 +54,6 @@ class Intake:
         self._data: NDArray[np.uint8] = np.zeros(1 << 18, np.uint8)
         self._cursor = machine.cursor
         self._scan_rows: _Stage = scan.scan_rows
-        self._find_rows: _Stage = terms.find_rows
         self._admit_rows: _Stage = admit.admit_rows
         self._step: _Stage = machine.step
         self._cursor[at.U_BY_TRANSACTION], self._cursor[at.U_IS_STRICT] = rules.by_transaction, rules.is_strict
@@ -58,23 +61,31 @@ class Intake:
     def watch(self, timed: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
         """Has the stages timed by whoever asks: `timed(stage, function)` gives the function with a clock around it."""
         self._scan_rows = timed("parse", self._scan_rows)
-        self._find_rows, self._admit_rows = timed("encode", self._find_rows), timed("encode", self._admit_rows)
+        self._admit_rows = timed("encode", self._admit_rows)
         self._step = timed("evaluate", self._step)
 
     # Single rows and marks -------------------------------------------------------------------------------------------
 
-    def one(self, op: str, row: Row, seq: int, time: str) -> Iterator[Block]:
+    def one(self, op: str, row: Row, seq: int, time: str) -> list[Delta]:
         """Applies one message: the lean path. By transaction, one of an open transaction only waits."""
         if self._written:
             self._put(op, row, seq)
-            return
+            return []
         machine = self._machine
-        status, step, end = machine.apply_one(OPS[op], row)
-        self._note(status, op, row, seq)
-        if step != at.DONE or end:
+        status, step, end, pending = machine.apply_one(OPS[op], row)
+        if status == _PLAIN:
+            self._statistics.relevant += 1
+        else:
+            self._note(status, op, row, seq)
+        if step == at.DONE and end <= _FEW:
+            found = self._delivery.few(end, seq, time) if end else []
+            self._statistics.deltas += len(found)
+        else:
             self._numbers[0] = seq
-            yield from self._steps(time, step)
-        machine.collect(_COLLECT_AT)
+            found = [delta for block in self._steps(time, step) for delta in block]
+        if pending > _COLLECT_AT:
+            machine.collect()
+        return found
 
     def mark(self, mark: Mark, seq: int, time: str = "") -> Iterator[Block]:
         """Takes a transaction's mark, which is in its place."""
@@ -256,7 +267,6 @@ class Intake:
             cursor[scanned.S_MESSAGES] = 0
             syntax = _SYNTAXES[batch.syntax]
             count = self._scan_rows(data, length, syntax, machine.terms.keys, machine.predicates, cursor, rows)
-            self._find_rows(machine.terms, data, rows, count)
             yield from self._admit(batch, data, count, base, line, reject, stride)
             messages = int(cursor[scanned.S_MESSAGES])
             self.has_dropped |= count < messages

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from deltastar import layout as at
 from deltastar.arena import H_DIRTY, H_PROGRAM, H_VERSION, Arena
 from deltastar.errors import InvariantError, SourceError
-from deltastar.kernel import admit, journal, live, scan, terms
+from deltastar.kernel import admit, journal, live, scan, single, terms
 from deltastar.kernel import step as kernel
 from deltastar.kernel.state import DTYPES, TERM_FIELDS, State, Table
 from deltastar.layout import Ints, Longs
@@ -383,24 +383,26 @@ class Machine:
             raise full(status)
         return status
 
-    def apply_one(self, op: int, row: tuple[str, str, str]) -> tuple[int, int, int]:
-        """Admits a message and applies it: what became of it, the step's status, and the output's end."""
-        ends = self._bring_row(row)
-        table, cursor = self._prepare(), self.cursor
-        admitted = admit.admit(table, op, *ends, 0)
-        if admitted < 0:
-            raise full(admitted)
-        if not admitted & at.READY:
-            return admitted, at.DONE, 0
-        cursor[at.U_MESSAGE], cursor[at.U_MESSAGES], cursor[at.U_OUT] = 0, 1, 0
-        status = int(kernel.step(table))
-        return admitted, self.step() if status == at.SWITCH else status, int(cursor[at.U_OUT])
+    def apply_one(self, op: int, row: tuple[str, str, str]) -> tuple[int, int, int, int]:
+        """Admits a message and applies it: what became of it, the step's status, the output's end, and how many ids
+        wait to be freed.
+        """
+        s_end, p_end, end = self._bring_row(row)
+        found: tuple[int, int, int, int] = single.apply_one(self._prepare(), op, s_end, p_end, end)
+        if found[0] < 0:
+            raise full(found[0])
+        if found[1] == at.SWITCH:
+            return found[0], self.step(), int(self.cursor[at.U_OUT]), found[3]
+        return found
 
     def _bring_row(self, row: tuple[str, str, str]) -> tuple[int, int, int]:
-        s, p, o = row[0].encode(), row[1].encode(), row[2].encode()
-        s_end = len(s)
-        p_end = s_end + len(p)
-        return s_end, p_end, self._bring(s + p + o)
+        s, p, o = row
+        text = s + p + o
+        if text.isascii():
+            s_end = len(s)
+            return s_end, s_end + len(p), self._bring(text.encode())
+        s_end = len(s.encode())
+        return s_end, s_end + len(p.encode()), self._bring(text.encode())
 
     def step(self) -> int:
         """Goes on with the messages that `start` began; the output holds what came."""

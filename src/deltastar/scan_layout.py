@@ -150,6 +150,8 @@ SPLITS_AHEAD = 8
 GRANULE = 8
 GRANULE_WORDS = 2
 LENGTH_BYTES = 4
+LINE_WORDS = 16
+"""int32 in a cache line."""
 TEXT_CLASSES = 128
 """Four to a power of two of granules: a block is at most a quarter larger than its text, and 8 bytes."""
 LONGEST_TERM = 1 << 30

@@ -54,20 +54,22 @@ from deltastar.scan_layout import (
     BEGIN,
     COMMIT,
     DELETE,
+    GROUP,
     R_KIND,
     R_MESSAGE,
     R_MUTED,
     R_NUMBER,
     R_OBJECT,
     R_OBJECT_HASH,
-    R_OBJECT_ID,
     R_PREDICATE,
     R_SUBJECT,
     R_SUBJECT_HASH,
-    R_SUBJECT_ID,
     ROW,
 )
 from deltastar.scan_layout import DROPPED as DROPPED_ROW
+
+_NEW_S, _NEW_P, _NEW_O = np.int64(-1), np.int64(-2), np.int64(-3)
+"""Terms without an id; equal ones are the same."""
 
 
 @kernel
@@ -102,15 +104,16 @@ def _put(cursor, messages, at):
 def admit_rows(address, data, rows, first, count, written, base, stride, numbers):
     """The messages among the scanner's rows, from `first` on, behind those written; gives how many, the row, and why.
 
-    `terms.find_rows` has looked their subjects and objects up; those that came meanwhile are found here. A message's
-    number, its `seq`, is the base and `stride` times its place in the scan. It stops at a row that is for the caller,
-    where there is no room, or where a capacity is exhausted: then the last value is a negative status.
+    A message's number, its `seq`, is the base and `stride` times its place in the scan. It stops at a row that is for
+    the caller, where there is no room, or where a capacity is exhausted: then the last value is a negative status.
     """
     st = attach(address)
     t = terms_of(st)
     cursor = st.cursor
     room = len(numbers)
     for row in range(first, count):
+        if (row - first) % GROUP == 0:
+            terms.ask_rows(t, data, rows, row, min(row + GROUP, count))
         at = row * ROW
         kind = rows[at + R_KIND]
         if kind == DROPPED_ROW:
@@ -186,12 +189,8 @@ def _admit_row(st, t, data, rows, at):
     p0, p1 = np.int64(rows[at + R_PREDICATE]), np.int64(rows[at + R_PREDICATE + 1])
     o0, o1 = np.int64(rows[at + R_OBJECT]), np.int64(rows[at + R_OBJECT + 1])
     s_hash, o_hash = np.int64(rows[at + R_SUBJECT_HASH]), np.int64(rows[at + R_OBJECT_HASH])
-    s, o = np.int64(rows[at + R_SUBJECT_ID]), np.int64(rows[at + R_OBJECT_ID])
+    s, o = terms.find(t, data, s0, s1, s_hash), terms.find(t, data, o0, o1, o_hash)
     p, p_hash = np.int64(rows[at + R_NUMBER]), np.int64(0)
-    if s == 0:
-        s = terms.find(t, data, s0, s1, s_hash)
-    if o == 0:
-        o = terms.find(t, data, o0, o1, o_hash)
     if p == 0:
         p_hash = hash_bytes(t.keys, data, p0, p1)
         p = terms.find(t, data, p0, p1, p_hash)
@@ -203,11 +202,11 @@ def _admit_row(st, t, data, rows, at):
 def _admit(st, t, data, op, s, p, o, s0, s1, p0, p1, o0, o1, s_hash, p_hash, o_hash):
     """Ids for a row, where it needs any, and its message. The status says what became of it, or what went wrong."""
     if s == 0:
-        s = np.int64(-1)
+        s = _NEW_S
     if p == 0:
-        p = s if s < 0 and _is_same(data, s0, s1, p0, p1) else np.int64(-2)
+        p = s if s < 0 and _is_same(data, s0, s1, p0, p1) else _NEW_P
     if o == 0:
-        o = np.int64(-3)
+        o = _NEW_O
         if s < 0 and _is_same(data, s0, s1, o0, o1):
             o = s
         elif p < 0 and _is_same(data, p0, p1, o0, o1):
@@ -223,14 +222,15 @@ def _admit(st, t, data, op, s, p, o, s0, s1, p0, p1, o0, o1, s_hash, p_hash, o_h
         if s < 0 or p < 0 or o < 0:
             return status - READY + ABSENT
     else:
+        same_p, same_o = p == _NEW_S, o
         if s < 0:
-            s = terms.intern(t, data, s0, s1, s_hash)
+            s = terms.add(t, data, s0, s1, s_hash)
             classify(st, data, s, s0, s1)
         if p < 0:
-            p = terms.intern(t, data, p0, p1, p_hash)
+            p = s if same_p else terms.add(t, data, p0, p1, p_hash)
             classify(st, data, p, p0, p1)
         if o < 0:
-            o = terms.intern(t, data, o0, o1, o_hash)
+            o = s if same_o == _NEW_S else p if same_o == _NEW_P else terms.add(t, data, o0, o1, o_hash)
             classify(st, data, o, o0, o1)
         if s < 0 or p < 0 or o < 0:
             return min(s, p, o)

@@ -122,7 +122,12 @@ def has_neighbour(counters, nodes, heap, hubs, node, slot, neighbour):
 @kernel
 def add_neighbour(counters, nodes, heap, hubs, node, slot, neighbour):
     """Adds a neighbour that is not there."""
-    entry = find_entry(nodes, heap, node, slot)
+    add_to(counters, nodes, heap, hubs, node, slot, find_entry(nodes, heap, node, slot), neighbour)
+
+
+@kernel
+def add_to(counters, nodes, heap, hubs, node, slot, entry, neighbour):
+    """The same for whoever has looked for the slot's entry."""
     if entry == 0:
         entry = _add_entry(counters, nodes, heap, node, slot)
         heap[entry] = slot << TAG_SHIFT | 1

@@ -7,8 +7,16 @@ each variable of each of them.
 from __future__ import annotations
 
 from deltastar.kernel.edges import add_edge, find_edge, remove_edge
-from deltastar.kernel.graph import add_neighbour, find_entry, has_neighbour, holds, remove_neighbour, size_of
-from deltastar.kernel.jit import kernel
+from deltastar.kernel.graph import (
+    add_neighbour,
+    add_to,
+    find_entry,
+    has_neighbour,
+    holds,
+    remove_neighbour,
+    size_of,
+)
+from deltastar.kernel.jit import inlined, kernel
 from deltastar.layout import (
     C_TRIPLES,
     D_CONSTANTS,
@@ -40,7 +48,7 @@ from deltastar.layout import (
 from deltastar.scan_layout import IS_PENDING, N_USES, ONE_USE, T_PENDING, TERM, USES_MAX
 
 
-@kernel
+@inlined
 def dispatch_row(dispatch, mask, s, p, o):
     """The table's row for these constants, or 0. The same hash as in `plan/program.py`."""
     x = mask * 0x9E37 + s * 0x85EBCA6B + p * 0xC2B2AE35 + o * 0x27D4EB2F
@@ -60,7 +68,7 @@ def dispatch_row(dispatch, mask, s, p, o):
         slot += 1
 
 
-@kernel
+@inlined
 def _collect(program, hits, relation, count, equal):
     while relation != 0:
         if program[relation + R_EQUAL] & ~equal == 0:
@@ -93,7 +101,7 @@ def match(program, dispatch, hits, s, p, o):
     return count
 
 
-@kernel
+@inlined
 def value_at(program, relation, variable, s, p, o):
     """The value of one of the relation's variables."""
     position = program[relation + R_POSITIONS + variable]
@@ -128,6 +136,39 @@ def is_in(st, relation, s, p, o):
     if arity == 0:
         return st.relation_size[program[relation + R_NUMBER]] != 0
     return find_edge(st.counters, st.edges, st.edge_heads, s, p, o) != 0
+
+
+@inlined
+def is_pair(program, relation):
+    """Whether a relation has two variables, and both directions are indexed."""
+    return program[relation + R_ARITY] == 2 and program[relation + R_KEEP] == KEEP_FORWARD | KEEP_BACK
+
+
+@inlined
+def open_pair(st, relation, s, p, o, is_insertion):
+    """Whether the triple is in the only relation, a pair, that it unifies with; on insertion it is put in, if not."""
+    program = st.program
+    slot = program[relation + R_SLOT]
+    first, second = value_at(program, relation, 0, s, p, o), value_at(program, relation, 1, s, p, o)
+    forward = find_entry(st.nodes, st.heap, first, slot)
+    back = find_entry(st.nodes, st.heap, second, slot + 1)
+    if forward != 0 and back != 0:
+        if size_of(st.heap, forward) < size_of(st.heap, back):
+            is_there = holds(st.counters, st.heap, st.hubs, forward, second)
+        else:
+            is_there = holds(st.counters, st.heap, st.hubs, back, first)
+        if is_there:
+            return True
+    if is_insertion:
+        st.relation_size[program[relation + R_NUMBER]] += 1
+        st.counters[C_TRIPLES] += 1
+        retain(st, first)
+        retain(st, second)
+        add_to(st.counters, st.nodes, st.heap, st.hubs, first, slot, forward, second)
+        if first == second:  # its entries have moved
+            back = find_entry(st.nodes, st.heap, second, slot + 1)
+        add_to(st.counters, st.nodes, st.heap, st.hubs, second, slot + 1, back, first)
+    return False
 
 
 @kernel
@@ -197,7 +238,7 @@ def take_out(st, relation, s, p, o):
         remove_edge(st.counters, st.edges, st.edge_heads, edge)
 
 
-@kernel
+@inlined
 def retain(st, value):
     """One more use of a term: `terms.retain`."""
     at = value * TERM + N_USES
@@ -205,7 +246,7 @@ def retain(st, value):
         st.term[at] += ONE_USE
 
 
-@kernel
+@inlined
 def release(st, value):
     """One use less: `terms.release`."""
     at = value * TERM + N_USES

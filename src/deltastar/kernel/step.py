@@ -18,10 +18,19 @@ from deltastar.kernel.deliver import deliver, new_run
 from deltastar.kernel.edges import find_edge
 from deltastar.kernel.extend import begin, search
 from deltastar.kernel.graph import add_neighbour, find_entry, neighbour_at, size_of
-from deltastar.kernel.jit import kernel
+from deltastar.kernel.jit import inlined, kernel
 from deltastar.kernel.journal import note, take_mark
 from deltastar.kernel.live import take_in_lives, take_out_lives
-from deltastar.kernel.relations import is_in, match, take_in, take_in_all, take_out, take_out_all
+from deltastar.kernel.relations import (
+    is_in,
+    is_pair,
+    match,
+    open_pair,
+    take_in,
+    take_in_all,
+    take_out,
+    take_out_all,
+)
 from deltastar.kernel.state import attach
 from deltastar.kernel.text import prefetch
 from deltastar.kernel.views import clear_view
@@ -147,7 +156,7 @@ def step(table):
             return OUT_GROW if st.groups[cursor[U_MESSAGE]] != 0 else OUT_FULL
 
 
-@kernel
+@inlined
 def _look_ahead(st, message):
     """Has what the next messages will need brought near: first their nodes, then the blocks that these name."""
     messages, nodes = st.messages, st.nodes
@@ -164,13 +173,13 @@ def _look_ahead(st, message):
             prefetch(st.heap, np.int64(nodes[messages[at + M_O] * NODE + N_BLOCK]) * UNIT)
 
 
-@kernel
+@inlined
 def _is_change(st, message):
     op = st.messages[message * MESSAGE + M_OP]
     return op * op == 1  # an insertion or a deletion, without a branch that nobody can predict
 
 
-@kernel
+@inlined
 def _open_message(st):
     """Finds what the message's triple unifies with, and on insertion takes it in. False when it changes nothing."""
     cursor = st.cursor
@@ -180,7 +189,11 @@ def _open_message(st):
     hits = match(st.program, st.dispatch, st.hits, s, p, o)
     if hits == 0:
         return False
-    is_there = is_in(st, st.hits[0], s, p, o)
+    is_fast = hits == 1 and is_pair(st.program, st.hits[0])
+    if is_fast:
+        is_there = open_pair(st, st.hits[0], s, p, o, op == OP_INSERT)
+    else:
+        is_there = is_in(st, st.hits[0], s, p, o)
     if is_there == (op == OP_INSERT):
         cursor[U_REPEATED if is_there else U_ABSENT] += 1 - st.muted[cursor[U_MESSAGE]]
         return False
@@ -193,7 +206,7 @@ def _open_message(st):
     if op == OP_DELETE:
         cursor[U_EDGE] = _edge_of(st, hits, s, p, o)
     else:
-        cursor[U_EDGE] = take_in_all(st, st.hits, hits, s, p, o)
+        cursor[U_EDGE] = 0 if is_fast else take_in_all(st, st.hits, hits, s, p, o)
         take_in_lives(st, hits)
     for hit in range(hits):
         st.stamps[st.program[st.hits[hit] + R_NUMBER]] = cursor[U_SERIAL]
@@ -210,7 +223,7 @@ def _edge_of(st, hits, s, p, o):
     return 0
 
 
-@kernel
+@inlined
 def _next_trigger(st):
     """Begins the search of the next trigger whose variables allow one. False when there is none."""
     cursor, program = st.cursor, st.program
@@ -228,7 +241,7 @@ def _next_trigger(st):
         cursor[U_TRIGGER] = program[trigger + T_NEXT]
 
 
-@kernel
+@inlined
 def _find(st):
     """Goes on with the search, into the output or, where views count the rows, into the stage and from there."""
     cursor, program = st.cursor, st.program
@@ -264,13 +277,13 @@ def _find(st):
     return status
 
 
-@kernel
+@inlined
 def _leave_trigger(st, trigger):
     st.cursor[U_TRIGGER] = st.program[trigger + T_NEXT]
     st.cursor[U_PHASE] = MATCHED
 
 
-@kernel
+@inlined
 def _close_message(st):
     """All triggers are through: on deletion the triple goes."""
     cursor = st.cursor

@@ -28,6 +28,7 @@ from deltastar.scan_layout import (
     IS_PENDING,
     K_MASK,
     LENGTH_BYTES,
+    LINE_WORDS,
     LONGEST_TERM,
     N_HASH,
     N_NEXT,
@@ -119,7 +120,7 @@ def text_of(t, id_):
 def intern(t, data, start, end, hash_):
     """The term's id, a new one if need be, without a use: pending if it has none. Or a negative status."""
     id_ = find(t, data, start, end, hash_)
-    return id_ if id_ != 0 else _add(t, data, start, end, hash_)
+    return id_ if id_ != 0 else add(t, data, start, end, hash_)
 
 
 @kernel
@@ -162,7 +163,11 @@ def uses_of(t, id_):
 def collect(t):
     """Frees the pending ids that still have no use: how many."""
     freed = 0
-    for index in range(t.counters[T_PENDING]):
+    count = t.counters[T_PENDING]
+    for index in range(count):
+        if index + 2 * GROUP < count:
+            prefetch(t.term, np.int64(t.pending[index + 2 * GROUP]) * TERM)
+            prefetch(t.head, bucket_of(t, np.int64(t.term[np.int64(t.pending[index + GROUP]) * TERM + N_HASH])))
         id_ = np.int64(t.pending[index])
         uses = t.term[id_ * TERM + N_USES]
         t.term[id_ * TERM + N_USES] = uses & ~IS_PENDING
@@ -181,7 +186,8 @@ def _note_pending(t, id_):
 
 
 @kernel
-def _add(t, data, start, end, hash_):
+def add(t, data, start, end, hash_):
+    """A new id, pending, for a term that has none. Or a negative status."""
     id_ = t.counters[T_FREE]
     if id_ == 0:
         id_ = t.counters[T_TOP] + 1
@@ -299,16 +305,22 @@ def _free(t, place):
 
 
 @kernel
+def ask_rows(t, data, rows, first, last):
+    """Notes the hashes of these rows' subjects and objects, and has what looking them up will read brought near."""
+    for base in range(first * ROW, last * ROW, ROW):
+        if rows[base + R_KIND] == ADD or rows[base + R_KIND] == DELETE:
+            for part in range(PARTS):
+                start, end = _text_at(rows, base, part)
+                rows[base + R_SUBJECT_HASH + part * HASH_STEP] = hash_bytes(t.keys, data, start, end)
+    _fetch(t, rows, first, last)
+
+
+@kernel
 def find_rows(t, data, rows, count):
     """Notes the hashes of subjects and objects, and the ids of those that are there; 0 for the others."""
     for first in range(0, count, GROUP):
         last = min(first + GROUP, count)
-        for base in range(first * ROW, last * ROW, ROW):
-            if rows[base + R_KIND] == ADD or rows[base + R_KIND] == DELETE:
-                for part in range(PARTS):
-                    start, end = _text_at(rows, base, part)
-                    rows[base + R_SUBJECT_HASH + part * HASH_STEP] = hash_bytes(t.keys, data, start, end)
-        _fetch(t, rows, first, last)
+        ask_rows(t, data, rows, first, last)
         for base in range(first * ROW, last * ROW, ROW):
             if rows[base + R_KIND] == ADD or rows[base + R_KIND] == DELETE:
                 for part in range(PARTS):
@@ -337,7 +349,7 @@ def intern_rows(t, data, rows, first, count):
                     hash_ = np.int64(rows[base + R_SUBJECT_HASH + part * HASH_STEP])
                     id_ = find(t, data, start, end, hash_)
                     if id_ == 0 and kind == ADD:
-                        id_ = _add(t, data, start, end, hash_)
+                        id_ = add(t, data, start, end, hash_)
                     rows[id_at] = id_
                     if id_ < 0:
                         return row
@@ -352,18 +364,29 @@ def _text_at(rows, base, part):
 
 @kernel
 def _fetch(t, rows, first, last):
-    """Asks for the memory that looking these rows' terms up will read, step by step."""
-    for step in range(3):
+    """Asks for the memory that looking these rows' terms up will read, step by step: buckets, their first terms, the
+    second ones where the first are others, and texts.
+    """
+    for step in range(4):
         for base in range(first * ROW, last * ROW, ROW):
             for part in range(PARTS):
-                bucket = bucket_of(t, np.int64(rows[base + R_SUBJECT_HASH + part * HASH_STEP]))
+                hash_ = np.int64(rows[base + R_SUBJECT_HASH + part * HASH_STEP])
+                bucket = bucket_of(t, hash_)
                 if step == 0:
                     prefetch(t.head, bucket)
-                elif step == 1:
-                    prefetch(t.term, np.int64(t.head[bucket]) * TERM)
-                else:
-                    place = np.int64(t.term[np.int64(t.head[bucket]) * TERM + N_PLACE])
-                    prefetch(t.words, place * GRANULE_WORDS)
+                    continue
+                at = np.int64(t.head[bucket]) * TERM
+                if step == 1:
+                    prefetch(t.term, at)
+                    continue
+                if t.term[at + N_HASH] != hash_:
+                    at = np.int64(t.term[at + N_NEXT]) * TERM
+                    if step == 2:
+                        prefetch(t.term, at)
+                if step == 3:
+                    words = np.int64(t.term[at + N_PLACE]) * GRANULE_WORDS
+                    prefetch(t.words, words)
+                    prefetch(t.words, words + LINE_WORDS)
 
 
 @kernel

@@ -27,6 +27,14 @@ _NAME = _NAME_START + r"_0-9\u00b7\u0300-\u036f\u203f-\u2040" + "-"
 # Without the ':' that the text of RDF 1.1 lets in: the W3C's own tests reject it, and RDF 1.2 took it out.
 BLANK_LABEL = rf"[{_NAME_START}_0-9][{_NAME}]*+(?:\.++[{_NAME}]++)*+"
 
+# Of terms that are canonical as they stand.
+PLAIN_IRI = rf"<{SCHEME}{IRI_CHARS}*+>"
+PLAIN_BLANK = r"_:[A-Za-z0-9_][A-Za-z0-9_-]*+(?:\.++[A-Za-z0-9_-]++)*+"
+_CHARS = "[ !#-\\[\\]-~\x80-\U0010ffff]*+"
+_STRING = rf'"{_CHARS}(?:\\[tbnrf"\\]{_CHARS})*+"'
+_DATATYPE = rf"\^\^(?!<http://www\.w3\.org/2001/XMLSchema#string>){PLAIN_IRI}"
+PLAIN_LITERAL = rf"{_STRING}(?:@[a-z]++(?:-[a-z0-9]++)*+|{_DATATYPE})?"
+
 ESCAPE_IN_STRING = rf"\\[tbnrf\"'\\]|{UCHAR}"
 IRI = re.compile(rf"<({IRI_CHARS}*+(?:(?:{UCHAR}){IRI_CHARS}*+)*+)>")
 BLANK = re.compile(rf"_:({BLANK_LABEL})")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import repeat
 
 from deltastar.errors import RowError
-from deltastar.rdf.grammar import IRI_CHARS, SCHEME
+from deltastar.rdf.grammar import PLAIN_BLANK, PLAIN_IRI, PLAIN_LITERAL
 from deltastar.rdf.rows import Row, Syntax, is_message
 from deltastar.rdf.update import DELETE, INSERT, Event, Malformed, Mark, Update
 
@@ -25,15 +25,9 @@ __all__ = ["Scan", "Syntax", "decode_row", "keep", "malformed", "read_line", "sc
 BOM = b"\xef\xbb\xbf"
 KEPT_TEXT_BYTES = 1 << 20
 
-_IRI = rf"<{SCHEME}{IRI_CHARS}*+>"
-_BLANK = r"_:[A-Za-z0-9_][A-Za-z0-9_-]*+(?:\.++[A-Za-z0-9_-]++)*+"
-_CHARS = "[ !#-\\[\\]-~\x80-\U0010ffff]*+"
-_STRING = rf'"{_CHARS}(?:\\[tbnrf"\\]{_CHARS})*+"'
-_DATATYPE = rf"\^\^(?!<http://www\.w3\.org/2001/XMLSchema#string>){_IRI}"
-_LITERAL = rf"{_STRING}(?:@[a-z]++(?:-[a-z0-9]++)*+|{_DATATYPE})?"
 _S = r"[ \t]*+"
-_TRIPLE = rf"{_S}({_IRI}|{_BLANK}){_S}({_IRI}){_S}({_IRI}|{_LITERAL}|{_BLANK})"
-_GRAPH = rf"(?:{_S}({_IRI}|{_BLANK}))?"
+_TRIPLE = rf"{_S}({PLAIN_IRI}|{PLAIN_BLANK}){_S}({PLAIN_IRI}){_S}({PLAIN_IRI}|{PLAIN_LITERAL}|{PLAIN_BLANK})"
+_GRAPH = rf"(?:{_S}({PLAIN_IRI}|{PLAIN_BLANK}))?"
 _DOT = rf"{_S}\.{_S}(?:#[^\r\n]*+)?"
 _LINE_END = r"(?:\n|\r\n?+|\Z)"
 

@@ -6,11 +6,13 @@ the malformed ones included, so an event does not carry its own number: its plac
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from deltastar.errors import UsageError
+from deltastar.rdf.grammar import PLAIN_BLANK, PLAIN_IRI, PLAIN_LITERAL
 from deltastar.rdf.terms import Term, Triple, of_canonical, term
 
 INSERT = "ins"
@@ -22,6 +24,11 @@ _OP_BY_NAME = {
     "ins": INSERT, "insert": INSERT, "add": INSERT, "A": INSERT, "+": INSERT,
     "del": DELETE, "delete": DELETE, "D": DELETE, "-": DELETE,
 }  # fmt: skip
+
+_is_plain = re.compile(
+    rf"(?:{PLAIN_IRI}|{PLAIN_BLANK})\n{PLAIN_IRI}\n(?:{PLAIN_IRI}|{PLAIN_LITERAL}|{PLAIN_BLANK})"
+).fullmatch
+"""Three canonical texts, a line each. None has a line end inside: each must be what stands on its line."""
 
 
 class _Texts(NamedTuple):
@@ -51,6 +58,10 @@ class Update(_Texts):
         """From N-Triples strings or rdflib terms. `op` is `ins` or `del`; `A`, `D`, `+`, `-` do as well."""
         if (canonical := _OP_BY_NAME.get(op)) is None:
             raise UsageError(f"{op!r} is not an operation; give 'ins' or 'del'")
+        if type(subject) is str and type(predicate) is str and type(object) is str:
+            text = f"{subject}\n{predicate}\n{object}"
+            if text.isascii() and _is_plain(text):  # the rest knows more characters, and what is wrong with a term
+                return tuple.__new__(cls, (canonical, subject, predicate, object, time))
         return cls(canonical, *_checked(term(subject), term(predicate), term(object)), time)
 
     @classmethod

@@ -64,7 +64,6 @@ class PackedIntake(Intake):
         while cursor[scanned.S_AT] < length:
             line = int(cursor[scanned.S_LINES])
             count = self._scan_rows(data, length, scanned.PATCH, machine.terms.keys, machine.predicates, cursor, rows)
-            self._find_rows(machine.terms, data, rows, count)
             records = rows[: count * scanned.ROW].reshape(count, scanned.ROW)
             places = packed.places[line + records[:, scanned.R_LINE] - 1]
             records[:, scanned.R_MUTED] = places & MUTED

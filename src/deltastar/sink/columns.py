@@ -28,8 +28,7 @@ from deltastar.sink.subscribers import COLUMNS_ONLY, Plan, Subscribers, Subscrip
 MOST_BYTES = (1 << 31) - 1
 """Bytes of text in one Arrow column."""
 
-
-_OPS = {1: ADDED, -1: REMOVED}
+OPS = {1: ADDED, -1: REMOVED}
 
 
 class Columns(NamedTuple):
@@ -180,7 +179,7 @@ def deltas(columns: Columns, term: Callable[[int], Term], time: str = "") -> Ite
     rows = map(terms.__getitem__, map(slice, ends, ends[1:]))
     bindings = map(Binding, map(plan.positions.__getitem__, numbers), rows)
     names = map(plan.names.__getitem__, numbers)
-    ops = map(_OPS.__getitem__, columns.signs.tolist())
+    ops = map(OPS.__getitem__, columns.signs.tolist())
     return map(
         partial(tuple.__new__, Delta), zip(names, columns.seqs.tolist(), ops, bindings, repeat(time), strict=False)
     )
