@@ -56,6 +56,10 @@ class StateJournal:
         found = [entry for entry in self._known["entries"] if entry[1] <= batch]
         return Entry(*max(found, key=lambda entry: entry[1])[1:4]) if found else None
 
+    def latest(self) -> int:
+        """See `Journal`."""
+        return self.last
+
     def log(self, batch: int, chain: int, splits: Splits) -> int:
         """See `Journal`."""
         frames = [part for source, blob in splits for part in (source.encode("utf-8", "surrogatepass"), blob)]
