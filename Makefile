@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CASES ?= 100000
 ENGINE ?= all
+KILLS ?= 50
 
 .DEFAULT_GOAL := help
 
@@ -23,10 +24,13 @@ $(READY): pyproject.toml requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: $(READY) ## watch the example: rings of money transfers, as they close and open
+run: $(READY) java ## watch the example on Spark: rings of money transfers, as they close and open
 	@./examples/transfers/watch $(BIN)/deltastar
 
-test: $(READY) ## all tests, lint and types
+java:
+	@./scripts/install-java
+
+test: $(READY) java ## all tests, lint and types
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --quiet --check .
 	$(BIN)/mypy
@@ -37,6 +41,12 @@ test-fast: $(READY) ## the tests that take under two minutes
 
 test-differential: $(READY) ## CASES=100000 random cases of each engine (ENGINE=kernel|bytes|paper|all) against the reference
 	$(BIN)/python -m tests.differential $(CASES) --engine $(ENGINE)
+
+test-spark: $(READY) java ## every published stream on Spark, with 1, 2, 3 and 8 shards, in one and in many micro-batches
+	$(BIN)/pytest -n 2 tests/spark --every-stream
+
+test-kills: $(READY) java ## KILLS=50 runs on Spark, each killed at a random moment and continued
+	$(BIN)/pytest tests/spark/test_kills.py --kills $(KILLS)
 
 check: $(READY) ## lint and types only
 	$(BIN)/ruff check .
@@ -53,4 +63,4 @@ lock: $(READY) ## pin all dependencies anew, with hashes
 clean: ## remove what the targets above made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis out
 
-.PHONY: help setup run test test-fast test-differential check format lock clean
+.PHONY: help setup run java test test-fast test-differential test-spark test-kills check format lock clean

@@ -10,8 +10,15 @@ from pathlib import Path
 import pytest
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What `make test-spark` and `make test-kills` ask for."""
+    parser.addoption("--every-stream", action="store_true", help="on Spark: all published streams, not a sample")
+    parser.addoption("--kills", type=int, default=2, metavar="N", help="on Spark: runs that are killed")
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compiles the kernel once, before workers start, so that no test waits for it or sees it mentioned."""
+    os.environ.setdefault("DELTASTAR_ENGINE", "inline")  # a test of Spark says so: starting it takes seconds
     if not hasattr(session.config, "workerinput"):
         subprocess.run([sys.executable, "-m", "deltastar", "warm"], check=True, capture_output=True)
 

@@ -30,8 +30,10 @@ from deltastar.statistics import Statistics
 from deltastar.transaction import Row, Transaction
 
 VERSION = 1
-_MANIFEST = "checkpoint.json"
+MANIFEST = "checkpoint.json"
 _BLOCK = 1 << 20
+_BEFORE = {"engine": "inline"}
+"""What a checkpoint that does not say it was made with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,13 @@ class Checkpoint:
 
     def load(self) -> Resumption | None:
         """The last commit, or None when this run is new. A checkpoint of another run is an error."""
-        path = self._directory / _MANIFEST
+        path = self._directory / MANIFEST
         if not path.exists():
-            if self._directory.exists() and any(self._directory.iterdir()):
-                raise UsageError(f"{self._directory} holds other files, and no checkpoint; name a new directory")
-            with doing(f"make the checkpoint directory {self._directory}"):
-                self._directory.mkdir(parents=True, exist_ok=True)
+            prepare(self._directory)
             return None
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
-            self._check(manifest)
+            check_manifest(str(self._directory), manifest, self._identity)
             self._number = manifest["number"]
             return self._resumption(manifest)
         except (KeyError, TypeError, ValueError, OSError, zstandard.ZstdError) as error:
@@ -81,7 +80,7 @@ class Checkpoint:
     def _commit(self, snapshot: Snapshot, position: Position | None, deltas: SinkState, rejects: SinkState) -> None:
         self._number += 1
         graph = f"graph-{self._number:06}.nt.zst"
-        _write_durably(self._directory / graph, _compressed(snapshot.triples))
+        write_durably(self._directory / graph, _compressed(snapshot.triples))
         manifest = {
             "version": VERSION,
             "number": self._number,
@@ -95,20 +94,10 @@ class Checkpoint:
             "graph": graph,
         }
         text = json.dumps(manifest, ensure_ascii=False, indent=1)
-        _write_durably(self._directory / _MANIFEST, [text.encode()])
+        write_durably(self._directory / MANIFEST, [text.encode()])
         for old in self._directory.glob("graph-*.nt.zst*"):
             if old.name != graph:
                 old.unlink(missing_ok=True)
-
-    def _check(self, manifest: Mapping[str, Any]) -> None:
-        if manifest["version"] != VERSION:
-            raise CheckpointError(f"{self._directory} was written by another version of deltastar; start anew")
-        for key, value in self._identity.items():
-            if (before := manifest["identity"].get(key)) != value:
-                raise CheckpointError(
-                    f"{self._directory} belongs to a run with another {key}: {_brief(before)}, now {_brief(value)}; "
-                    "repeat that command, or name a new directory"
-                )
 
     def _resumption(self, manifest: Mapping[str, Any]) -> Resumption:
         snapshot = Snapshot(
@@ -119,6 +108,26 @@ class Checkpoint:
         )
         position = Position(**manifest["position"]) if manifest["position"] else None
         return Resumption(snapshot, position, manifest["deltas"], manifest["rejects"])
+
+
+def prepare(directory: Path) -> None:
+    """Makes the directory of a new checkpoint; one that holds something else is refused."""
+    if directory.exists() and any(directory.iterdir()):
+        raise UsageError(f"{directory} holds other files, and no checkpoint; name a new directory")
+    with doing(f"make the checkpoint directory {directory}"):
+        directory.mkdir(parents=True, exist_ok=True)
+
+
+def check_manifest(directory: str, manifest: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
+    """Raises `CheckpointError` unless the checkpoint was made by this version, for a run like this one."""
+    if manifest["version"] != VERSION:
+        raise CheckpointError(f"{directory} was written by another version of deltastar; start anew")
+    for key, value in identity.items():
+        if (before := manifest["identity"].get(key, _BEFORE.get(key))) != value:
+            raise CheckpointError(
+                f"{directory} belongs to a run with another {key}: {_brief(before)}, now {_brief(value)}; "
+                "repeat that command, or name a new directory"
+            )
 
 
 def _compressed(triples: Iterable[Triple]) -> Iterator[bytes]:
@@ -172,7 +181,7 @@ def _row(texts: list[str]) -> Row:
     return subject, predicate, object
 
 
-def _write_durably(path: Path, blocks: Iterable[bytes]) -> None:
+def write_durably(path: Path, blocks: Iterable[bytes]) -> None:
     temporary = path.with_name(path.name + ".tmp")
     with temporary.open("wb") as file:
         for block in blocks:

@@ -15,6 +15,9 @@ from deltastar.errors import DeltastarError, QueryError, UnknownQueryError, Usag
 
 OK, FAILED, WRONG_COMMAND, INTERRUPTED = 0, 1, 2, 130
 
+_ENGINES = ("spark", "inline", "paper")
+_ENGINE = "DELTASTAR_ENGINE"
+
 _DESCRIPTION = "Keeps the answers of SPARQL queries exactly up to date while the RDF graph under them changes."
 _EXIT_CODES = """exit codes:
   0    all well
@@ -196,13 +199,25 @@ def _add_run(commands: argparse._SubParsersAction[Any]) -> None:
     add("--checkpoint", metavar="DIR", help="continue here after an interruption; nothing is lost or written twice")
     add(
         "--engine",
-        choices=("inline", "paper", "spark"),
-        default="inline",
-        help="what evaluates: inline, in this process (default); paper, with the paper's algorithms in plain Python; "
-        "spark, not part of this version",
+        choices=_ENGINES,
+        default=_engine(),
+        help="what evaluates: spark (default), embedded or on a cluster; inline, in this process; paper, with the "
+        f"paper's algorithms in plain Python; the environment variable {_ENGINE} sets another default",
     )
-    add("--shards", type=_positive, metavar="N", help="with --engine spark: how many parts evaluate side by side")
-    add("--master", metavar="URL", help="with --engine spark: the cluster")
+    add(
+        "--shards",
+        type=_positive,
+        metavar="N",
+        help="with spark: how many parts evaluate side by side (default: cores)",
+    )
+    add("--master", metavar="URL", help="with spark: the cluster (default: local[*], which is this machine)")
+    add(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="with spark: a setting of Spark; may be given several times, and counts more than spark-defaults.conf",
+    )
     add("--rejects", metavar="PATH", help="where malformed rows go (default: DELTAS.rejects.jsonl)")
     add("--strict", action="store_true", help="stop at the first malformed row, repeated insert or absent delete")
     add("--quiet", action="store_true", help="say nothing but errors")
@@ -270,6 +285,15 @@ def _add_progress(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--progress", action="store_true", default=None, help="show progress also where standard error is no terminal"
     )
+
+
+def _engine() -> str:
+    """The engine where no option says which."""
+    chosen = os.environ.get(_ENGINE) or "spark"
+    if chosen not in _ENGINES:
+        _say(f"deltastar: {_ENGINE}={chosen} is not an engine; choose from {', '.join(_ENGINES)}")
+        raise SystemExit(WRONG_COMMAND)
+    return chosen
 
 
 def _positive(text: str) -> int:

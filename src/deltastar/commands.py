@@ -36,15 +36,18 @@ _REPRODUCTION = "deltastar-verify.rdfp"
 
 def run(options: argparse.Namespace) -> int:
     """`deltastar run`."""
-    if options.engine == "spark":
-        raise UsageError("--engine spark is not part of this version; use --engine inline")
-    for option, value in (("--shards", options.shards), ("--master", options.master)):
-        if value is not None:
-            raise UsageError(f"{option} belongs to --engine spark; leave it out with --engine {options.engine}")
+    if options.engine != "spark":
+        for option, value in (("--shards", options.shards), ("--master", options.master), ("--conf", options.conf)):
+            if value:
+                raise UsageError(f"{option} belongs to --engine spark; leave it out with --engine {options.engine}")
     progress = Progress(options.quiet, options.progress)
     logging.getLogger("deltastar").addHandler(_NoteHandler(progress))
     queries = read_queries(options.queries)
     _check_outputs(options, queries)
+    if options.engine == "spark":
+        from deltastar.spark.pipeline import SparkRun
+
+        return SparkRun(_run_options(options, queries), progress).execute()
     return InlineRun(_run_options(options, queries), progress).execute()
 
 
@@ -200,6 +203,10 @@ def _run_options(options: argparse.Namespace, queries: Mapping[str, Query]) -> R
         strict=options.strict,
         quiet=options.quiet,
         progress=options.progress,
+        shards=options.shards,
+        master=options.master,
+        settings=tuple(options.conf),
+        debug=options.debug,
         identity=_identity(options, queries),
     )
 
@@ -214,6 +221,7 @@ def _identity(options: argparse.Namespace, queries: Mapping[str, Query]) -> dict
         "format": options.format,
         "granularity": options.granularity,
         "strict": options.strict,
+        "engine": "spark" if options.engine == "spark" else "inline",
     }
 
 

@@ -60,6 +60,10 @@ class RunOptions:
     strict: bool = False
     quiet: bool = False
     progress: bool | None = None
+    shards: int | None = None
+    master: str | None = None
+    settings: tuple[str, ...] = ()
+    debug: bool = False
     identity: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -69,7 +73,7 @@ class InlineRun:
     def __init__(self, options: RunOptions, progress: Progress) -> None:
         self._options = options
         self._progress = progress
-        self._stop = _Stop()
+        self._stop = Stop()
         evaluation = "paper" if options.engine == "paper" else "kernel"
         if evaluation == "kernel":
             from deltastar.warm import compile_once
@@ -190,7 +194,7 @@ class InlineRun:
         self._commit_cost_s = self._committed_at - started
 
 
-class _Stop:
+class Stop:
     """A request to stop: SIGINT or SIGTERM. Taken between two events, or while waiting for input."""
 
     def __init__(self) -> None:

@@ -39,8 +39,8 @@ class Progress:
             self._clear()
             self._print(text + "\n")
 
-    def tick(self, statistics: Statistics) -> None:
-        """Shows the progress line, at most once a second."""
+    def tick(self, statistics: Statistics, more: str = "") -> None:
+        """Shows the progress line, at most once a second; `more` is what else there is to say."""
         now = time.monotonic()
         if not self._shows_line or now - self._last < _INTERVAL_S:
             return
@@ -48,7 +48,7 @@ class Progress:
         self._last, self._last_messages = now, statistics.messages
         text = (
             f"{statistics.messages:,} messages, {rate:,.0f}/s, {statistics.deltas:,} deltas, "
-            f"{statistics.malformed:,} rejected"
+            f"{statistics.malformed:,} rejected{', ' if more else ''}{more}"
         )
         if self._is_terminal:
             self._print("\r\x1b[K" + text)

@@ -36,6 +36,7 @@ STANDS_FOR = {
     "make run": "examples/transfers/watch",
     "mkdir -p out/tutorial && cp examples/transfers/* out/tutorial && cd out/tutorial": "cp examples/transfers/* .",
 }
+EXPORT = re.compile(r"export (\w+)=(\S*)")
 DELTA = re.compile(r'\{"query":"[^"]*","seq":(\d+),')
 
 
@@ -57,12 +58,15 @@ def workspace(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d, "console")], ids=str)
 def test_commands(document: Path, workspace: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    del environment["DELTASTAR_ENGINE"]  # documents show what users get, and say so where they choose another engine
     for language, name, text in all_blocks(document):
         if name:
             (workspace / name).write_text(text, encoding="utf-8")
         for command, expected in commands_of(text) if language == "console" else []:
             command = STANDS_FOR.get(command, command)
-            if command.startswith(SETUP_ONLY):
+            if setting := EXPORT.fullmatch(command):
+                environment[setting[1]] = setting[2]
+            if command.startswith(SETUP_ONLY) or setting:
                 continue
             result = subprocess.run(
                 ["bash", "-c", command], cwd=workspace, env=environment, text=True, timeout=120,

@@ -54,6 +54,29 @@ class Table:
             return Malformed("", 0, getattr(error, "column", 1), str(error), shown)
 
 
+class EventTable(Table):
+    """Events that were read in another way, as rows of a table. A row's number is that of its message in the table."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._events = events
+        lines, sizes, numbers = [], [], []
+        self.messages = 0
+        for event in events:
+            self.messages += event.is_message if isinstance(event, Malformed) else isinstance(event, Update)
+            numbers.append(self.messages)
+            terms = event[1:4] if isinstance(event, Update) else ()
+            letter = "A" if isinstance(event, Update) and event[0] == INSERT else "D"
+            lines.append(f"{letter} {' '.join(terms)} .\n" if terms else _UNREADABLE + "\n")
+            sizes.append([len(term.encode()) for term in terms] or [0, 0, 0])
+        self.seqs = np.array(numbers, np.int64)
+        self.text = "".join(lines).encode()
+        self.sizes = np.array(sizes, np.int64).reshape(-1, 3).T
+
+    def event(self, row: int) -> Event:
+        """What a row is."""
+        return self._events[row]
+
+
 def text_of_rows(
     seqs: Sequence[int], ops: Sequence[Any], ss: Sequence[Any], ps: Sequence[Any], os: Sequence[Any]
 ) -> Table:

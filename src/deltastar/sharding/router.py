@@ -27,7 +27,7 @@ from deltastar.query.algebra import Query, Variable
 from deltastar.query.parse import parse_query
 from deltastar.rdf.ntriples import Syntax, read_line
 from deltastar.rdf.update import INSERT, Event, Mark, Update
-from deltastar.sharding.columns import Table, text_of_rows
+from deltastar.sharding.columns import EventTable, Table, text_of_rows
 from deltastar.sharding.packed import (
     HAS_DROPPED,
     HAS_GRAPHS,
@@ -116,6 +116,18 @@ class Router:
         split = _Split("", Syntax.PATCH, IS_NUMBERED, table)
         self._read(np.frombuffer(table.text, np.uint8), split, 1)
         split.lines, split.has_graphs = 0, False
+        return self._pack(split)
+
+    def route_events(
+        self, events: Sequence[Event], source: str, initial: bool = False, named_graphs: bool = False
+    ) -> list[bytes]:
+        """The same of events: what is not read by rows. A malformed one keeps its line, which counts from the file's
+        beginning."""
+        table = EventTable(events)
+        split = _Split(source, Syntax.PATCH, IS_INITIAL if initial else 0, table)
+        split.has_graphs = named_graphs
+        self._read(np.frombuffer(table.text, np.uint8), split, 1)
+        split.lines = 0
         return self._pack(split)
 
     # Reading ---------------------------------------------------------------------------------------------------------
