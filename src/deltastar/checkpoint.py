@@ -1,7 +1,7 @@
 """A checkpoint of an inline run: a directory from which the same command continues.
 
-    checkpoint.json      what the run is, how far it has read and written, counters, the open transaction
-    graph-000012.nt.zst  the retained triples at that point, as N-Triples
+    checkpoint.json        what the run is, how far it has read and written, counters, the open transaction
+    graph-000012.rdfp.zst  the retained triples at that point, as rows of RDF Patch
 
 A commit writes the graph under a new name, then replaces `checkpoint.json`: whatever happens in between, the directory
 holds one whole checkpoint. Nothing in it is executed or unpickled.
@@ -21,15 +21,13 @@ import zstandard
 from deltastar.engine import Snapshot
 from deltastar.errors import CheckpointError, UsageError
 from deltastar.rdf.batch import Position
-from deltastar.rdf.ntriples import Syntax, scan
-from deltastar.rdf.terms import Triple, of_canonical
-from deltastar.rdf.update import Update
+from deltastar.rdf.terms import of_canonical
 from deltastar.sink import SinkState
 from deltastar.sink.base import doing
 from deltastar.statistics import Statistics
 from deltastar.transaction import Row, Transaction
 
-VERSION = 1
+VERSION = 2
 MANIFEST = "checkpoint.json"
 _BLOCK = 1 << 20
 _BEFORE = {"engine": "inline"}
@@ -79,8 +77,8 @@ class Checkpoint:
 
     def _commit(self, snapshot: Snapshot, position: Position | None, deltas: SinkState, rejects: SinkState) -> None:
         self._number += 1
-        graph = f"graph-{self._number:06}.nt.zst"
-        write_durably(self._directory / graph, _compressed(snapshot.triples))
+        graph = f"graph-{self._number:06}.rdfp.zst"
+        write_durably(self._directory / graph, _compressed(snapshot.rows))
         manifest = {
             "version": VERSION,
             "number": self._number,
@@ -95,7 +93,7 @@ class Checkpoint:
         }
         text = json.dumps(manifest, ensure_ascii=False, indent=1)
         write_durably(self._directory / MANIFEST, [text.encode()])
-        for old in self._directory.glob("graph-*.nt.zst*"):
+        for old in self._directory.glob("graph-*.rdfp.zst*"):
             if old.name != graph:
                 old.unlink(missing_ok=True)
 
@@ -104,7 +102,7 @@ class Checkpoint:
             manifest["seq"],
             Statistics(**manifest["statistics"]),
             _transaction(manifest["transaction"]),
-            _triples(self._directory / manifest["graph"]),
+            _rows(self._directory / manifest["graph"]),
         )
         position = Position(**manifest["position"]) if manifest["position"] else None
         return Resumption(snapshot, position, manifest["deltas"], manifest["rejects"])
@@ -130,30 +128,22 @@ def check_manifest(directory: str, manifest: Mapping[str, Any], identity: Mappin
             )
 
 
-def _compressed(triples: Iterable[Triple]) -> Iterator[bytes]:
-    compressor = zstandard.ZstdCompressor(level=3, write_checksum=True).compressobj()
-    rows: list[str] = []
-    for triple in triples:
-        rows.append(f"{triple}\n")
-        if len(rows) >= 10_000:
-            yield compressor.compress("".join(rows).encode())
-            rows.clear()
-    yield compressor.compress("".join(rows).encode())
+def _compressed(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    compressor = zstandard.ZstdCompressor(level=1, write_checksum=True).compressobj()
+    for block in blocks:
+        yield compressor.compress(block)
     yield compressor.flush()
 
 
-def _triples(path: Path) -> list[Triple]:
-    """The whole graph at once: a checkpoint is either good or not."""
-    triples: list[Triple] = []
+def _rows(path: Path) -> list[bytes]:
+    """All rows at once, in blocks of whole lines: a checkpoint is either good or not."""
+    blocks: list[bytes] = []
     with path.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as reader:
         rest = b""
         while block := reader.read(_BLOCK):
             whole, newline, rest = (rest + block).rpartition(b"\n")
-            for event in scan(whole + newline, path.name, 1, Syntax.NTRIPLES).events:
-                if not isinstance(event, Update):
-                    raise CheckpointError(f"{path} is damaged: {event}; remove the directory to start anew")
-                triples.append(event.triple)
-    return triples
+            blocks.append(whole + newline)
+    return [*blocks, rest] if rest else blocks
 
 
 def _transaction_json(transaction: Transaction | None) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -41,14 +42,14 @@ def run(options: argparse.Namespace) -> int:
             if value:
                 raise UsageError(f"{option} belongs to --engine spark; leave it out with --engine {options.engine}")
     progress = Progress(options.quiet, options.progress)
-    logging.getLogger("deltastar").addHandler(_NoteHandler(progress))
-    queries = read_queries(options.queries)
-    _check_outputs(options, queries)
-    if options.engine == "spark":
-        from deltastar.spark.pipeline import SparkRun
+    with _noted(progress):
+        queries = read_queries(options.queries)
+        _check_outputs(options, queries)
+        if options.engine == "spark":
+            from deltastar.spark.pipeline import SparkRun
 
-        return SparkRun(_run_options(options, queries), progress).execute()
-    return InlineRun(_run_options(options, queries), progress).execute()
+            return SparkRun(_run_options(options, queries), progress).execute()
+        return InlineRun(_run_options(options, queries), progress).execute()
 
 
 def explain(options: argparse.Namespace) -> int:
@@ -237,6 +238,17 @@ def _initial_triples(spec: str, malformed: list[Malformed]) -> list[Triple]:
         elif isinstance(event, Malformed):
             malformed.append(event)
     return triples
+
+
+@contextmanager
+def _noted(progress: Progress) -> Iterator[None]:
+    """Warnings of the package become notes inside the block."""
+    handler, log = _NoteHandler(progress), logging.getLogger("deltastar")
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 class _NoteHandler(logging.Handler):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,17 +10,20 @@ import numpy as np
 from deltastar import layout as at
 from deltastar.delivery import Block, Delivery, Writer
 from deltastar.delta import Delta
-from deltastar.evaluation import Rules
+from deltastar.evaluation import Rules, refuse_row
 from deltastar.intake import NAMES, Intake, Reject
 from deltastar.machine import Machine
 from deltastar.plan.program import Compiled
-from deltastar.rdf.batch import Batch
+from deltastar.rdf.batch import Batch, Position
+from deltastar.rdf.ntriples import Syntax
 from deltastar.rdf.terms import Term, Triple
 from deltastar.rdf.update import DELETE, INSERT, Mark
 from deltastar.registration import Registration
 from deltastar.sink.encode import Variables
 from deltastar.statistics import Statistics
 from deltastar.transaction import Row, Transaction
+
+_CHECKPOINT = Position("the checkpoint", 0, 1)
 
 
 class CompiledAnswer:
@@ -162,10 +165,15 @@ class CompiledEvaluation:
         changes = self._texts(log[first * at.MESSAGE : last * at.MESSAGE].reshape(-1, at.MESSAGE))
         return Transaction(changes=list(changes))
 
-    def restore(self, triples: Iterator[Triple], transaction: Transaction | None) -> None:
+    def rows(self) -> Iterator[bytes]:
+        """The same, as rows of RDF Patch, many at a time."""
+        return self.machine.rows_of_triples()
+
+    def restore(self, rows: Iterable[bytes], transaction: Transaction | None) -> None:
         """Takes over what another evaluation had, for the same queries."""
-        for triple in triples:
-            self._intake.one(INSERT, triple, 0, "")
+        for block in rows:
+            for _ in self._intake.load(Batch(_CHECKPOINT, _CHECKPOINT.file, block, Syntax.PATCH), refuse_row):
+                pass
         if transaction is None:
             return
         seq = self._statistics.messages

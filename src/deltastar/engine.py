@@ -45,7 +45,8 @@ class Snapshot:
     seq: int
     statistics: Statistics
     transaction: Transaction | None
-    triples: Iterable[Triple]
+    rows: Iterable[bytes]
+    """The retained triples: rows of RDF Patch, many at a time."""
 
 
 class Engine:
@@ -221,14 +222,14 @@ class Engine:
         return self._evaluation.terms_in_use
 
     def snapshot(self) -> Snapshot:
-        """All that the engine knows besides its queries; read its triples before the next message."""
+        """All that the engine knows besides its queries; read its rows before the next message."""
         transaction = copy.deepcopy(self._evaluation.transaction())
-        return Snapshot(self.seq, replace(self.statistics), transaction, self.retained())
+        return Snapshot(self.seq, replace(self.statistics), transaction, self._evaluation.rows())
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continues from a snapshot, on a new engine with the same queries registered."""
         self._statistics.messages = snapshot.seq
-        self._evaluation.restore(iter(snapshot.triples), snapshot.transaction)
+        self._evaluation.restore(snapshot.rows, snapshot.transaction)
         for field in fields(Statistics):
             setattr(self.statistics, field.name, getattr(snapshot.statistics, field.name))
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NoReturn, Protocol, runtime_checkable
 
 from deltastar.delta import Delta
-from deltastar.errors import NoEffectError
+from deltastar.errors import CheckpointError, NoEffectError
 from deltastar.rdf.batch import Batch
 from deltastar.rdf.terms import Triple, of_canonical
 from deltastar.rdf.update import INSERT, Malformed, Mark
@@ -75,8 +75,16 @@ class Evaluation(Protocol):
     def transaction(self) -> Transaction | None:
         """The open transaction, in terms."""
 
-    def restore(self, triples: Iterator[Triple], transaction: Transaction | None) -> None:
+    def rows(self) -> Iterator[bytes]:
+        """The same, as rows of RDF Patch, many at a time."""
+
+    def restore(self, rows: Iterable[bytes], transaction: Transaction | None) -> None:
         """Takes over what another evaluation had, for the same queries."""
+
+
+def refuse_row(row: object) -> NoReturn:
+    """A checkpoint holds rows that can be read, and no others."""
+    raise CheckpointError(f"the checkpoint has a row that cannot be read: {row}; remove it to start anew")
 
 
 class WritesBlocks(Protocol):

@@ -84,6 +84,7 @@ _OTHERS = {"keeps": np.int64, "residue": np.int64, "waiting": np.int32}
 _COLLECT_AT = 256
 OUT_INTS = 1 << 18
 _STAGE_INTS = 1 << 14
+_ROW_BYTES = 1 << 22
 _HITS = 64
 _MESSAGES = 1 << 12
 
@@ -579,6 +580,29 @@ class Machine:
         for relation in list(self.program.relations):
             for block in self._list_triples(relation, True):
                 yield block.reshape(-1, 3)
+
+    def rows_of_triples(self) -> Iterator[bytes]:
+        """All retained triples as rows of RDF Patch, many at a time."""
+        return (text for messages in self.insertions() for _, _, text in self.rows_of(messages))
+
+    def insertions(self) -> Iterator[Ints]:
+        """The messages that would bring all retained triples, in blocks."""
+        for block in self.list_triples():
+            messages = np.empty((len(block), at.MESSAGE), np.int32)
+            messages[:, at.M_OP], messages[:, at.M_S :] = at.OP_INSERT, block
+            yield messages
+
+    def rows_of(self, messages: Ints) -> Iterator[tuple[int, int, bytes]]:
+        """Messages as rows of RDF Patch, as many at a time as fit: from which to which, and the rows."""
+        flat, first, out = np.ascontiguousarray(messages).reshape(-1), 0, np.empty(_ROW_BYTES, np.uint8)
+        end: Longs = np.zeros(1, np.int64)
+        while first < len(messages):
+            stop = int(terms.write_rows(self.terms, flat, first, len(messages), out, end))
+            if stop == first:
+                out = np.empty(2 * len(out), np.uint8)
+                continue
+            yield first, stop, out[: int(end[0])].tobytes()
+            first = stop
 
     def _list_triples(self, relation: Relation, first_only: bool) -> Iterator[Ints]:
         cursor = self.cursor

@@ -8,7 +8,6 @@ spare; `paper`, event by event with the paper's algorithms.
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 import time
@@ -17,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from tests.support.batches import judge_batches
 from tests.support.generate import random_case
-from tests.support.judge import judge, paper, switching
+from tests.support.judge import judge, paper, quiet, switching
 
 BLOCK = 500
 WAYS: dict[str, Callable[[int], int]] = {
@@ -31,14 +30,14 @@ WAYS: dict[str, Callable[[int], int]] = {
 
 def run_block(way: str, seeds: range) -> tuple[int, list[int]]:
     """The messages compared, and the seeds that failed, by a difference or by an error of any kind."""
-    logging.getLogger("deltastar").setLevel(logging.CRITICAL)
     compared, failed = 0, []
-    for seed in seeds:
-        try:
-            compared += WAYS[way](seed)
-        except Exception as fault:
-            print(f"{way}, seed {seed}: {type(fault).__name__}: {fault}", file=sys.stderr)
-            failed.append(seed)
+    with quiet():
+        for seed in seeds:
+            try:
+                compared += WAYS[way](seed)
+            except Exception as fault:
+                print(f"{way}, seed {seed}: {type(fault).__name__}: {fault}", file=sys.stderr)
+                failed.append(seed)
     return compared, failed
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
 from tests.support.generate import random_case
-from tests.support.judge import Difference
+from tests.support.judge import Difference, quiet
 from tests.support.sharded import judge_shards
 
 BLOCK = 200
@@ -18,14 +17,14 @@ SHARDS = (1, 2, 3, 8)
 
 def run_block(first: int) -> tuple[int, list[int]]:
     """Messages compared, and the seeds that failed."""
-    logging.getLogger("deltastar").setLevel(logging.CRITICAL)
     messages, failed = 0, []
-    for seed in range(first, first + BLOCK):
-        try:
-            messages += judge_shards(random_case(seed), seed, SHARDS[seed % len(SHARDS)])
-        except (Difference, AssertionError) as difference:
-            print(f"seed {seed}: {difference}", file=sys.stderr)
-            failed.append(seed)
+    with quiet():
+        for seed in range(first, first + BLOCK):
+            try:
+                messages += judge_shards(random_case(seed), seed, SHARDS[seed % len(SHARDS)])
+            except (Difference, AssertionError) as difference:
+                print(f"seed {seed}: {difference}", file=sys.stderr)
+                failed.append(seed)
     return messages, failed
 
 

@@ -18,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -102,7 +103,26 @@ def in_one_order(text: str) -> str:
     return "\n".join(lines)
 
 
+@pytest.fixture
+def no_spark_behind() -> Iterator[None]:
+    """A document may start a Spark of its own: the JVM ends with it."""
+    yield
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        return  # that of other tests
+    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+
+
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d, "python")], ids=str)
+@pytest.mark.xdist_group("spark")  # of which one at a time is enough
+@pytest.mark.usefixtures("no_spark_behind")
 def test_python_examples(document: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workspace)
     namespace: dict[str, object] = {"__name__": "example"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from deltastar.compiled import CompiledEvaluation
 from deltastar.engine import Engine
@@ -16,6 +18,18 @@ from deltastar.reference import Graph, ReferenceEngine, answers
 from deltastar.statistics import Statistics
 from deltastar.verify import as_bag
 from tests.support.generate import Case
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Random streams deserve many warnings, which nobody wants to read."""
+    log = logging.getLogger("deltastar")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 class Difference(AssertionError):

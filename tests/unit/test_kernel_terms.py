@@ -317,6 +317,6 @@ def test_texts_are_copied_in_bulk() -> None:
 def test_all_again_without_the_compiler_and_with_bounds_checks(switch: str, module: str, tmp_path) -> None:
     environment = {**os.environ, switch: "1", "DELTASTAR_CACHE": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path)}
     here = os.path.dirname(__file__)
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-n", "0"]
     done = subprocess.run([*command, os.path.join(here, module)], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

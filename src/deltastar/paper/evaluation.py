@@ -11,14 +11,15 @@ from operator import itemgetter
 from typing import Protocol
 
 from deltastar.delta import ADDED, REMOVED, Binding, Delta
-from deltastar.evaluation import Rules, no_effect
+from deltastar.evaluation import Rules, no_effect, refuse_row
 from deltastar.paper.evaluator import PaperEvaluator
 from deltastar.paper.retained import IdTriple, RetainedGraph
 from deltastar.plan.decompose import Plan
 from deltastar.plan.dispatch import Dispatch
 from deltastar.query.algebra import Semantics
+from deltastar.rdf.ntriples import Syntax, scan
 from deltastar.rdf.terms import Term, Triple
-from deltastar.rdf.update import INSERT
+from deltastar.rdf.update import INSERT, Update
 from deltastar.registration import Registration
 from deltastar.statistics import Statistics
 from deltastar.transaction import Change, Row, Transaction
@@ -197,12 +198,19 @@ class PaperEvaluation:
         """The open transaction."""
         return self._transaction
 
-    def restore(self, triples: Iterator[Triple], transaction: Transaction | None) -> None:
+    def rows(self) -> Iterator[bytes]:
+        """The same, as rows of RDF Patch."""
+        return (f"A {triple}\n".encode() for triple in self.retained())
+
+    def restore(self, rows: Iterable[bytes], transaction: Transaction | None) -> None:
         """Takes over what another evaluation had."""
-        for triple in triples:
-            targets = self._targets(triple)
-            if targets is not None:
-                self._change(INSERT, triple, targets, 0, "")
+        for block in rows:
+            for event in scan(block, "the checkpoint", 1, Syntax.PATCH).events:
+                if not isinstance(event, Update):
+                    refuse_row(event)
+                targets = self._targets(event.triple)
+                if targets is not None:
+                    self._change(INSERT, event.triple, targets, 0, "")
         self._transaction = transaction
 
     # One message -----------------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ import numpy as np
 
 from deltastar import layout as at
 from deltastar.errors import CheckpointError
-from deltastar.kernel.terms import write_rows
 from deltastar.layout import Ints, Longs
 from deltastar.sharding.engine import ShardEngine
 from deltastar.sharding.packed import IS_INITIAL, Packed
@@ -25,7 +24,6 @@ from deltastar.sharding.residue import Residue
 from deltastar.statistics import Statistics
 
 _RESIDUE, _TRIPLES, _CHANGES, _WAITING = b"R", b"T", b"C", b"W"
-_CHUNK = 1 << 22
 _COUNTS = ("version", "chain", "has_dropped", "is_open", "opened_at", "waiting_absent", "source", "lines")
 
 
@@ -39,8 +37,8 @@ def write_snapshot(engine: ShardEngine) -> Iterator[bytes]:
     numbers = {name: getattr(residue, name) for name in _COUNTS}
     known = {"residue": numbers, "statistics": asdict(residue.statistics), "sizes": sizes}
     yield _RESIDUE + json.dumps(known).encode()
-    for block in machine.list_triples():
-        yield from _rows(engine, _TRIPLES, _inserts(block))
+    for messages in machine.insertions():
+        yield from _rows(engine, _TRIPLES, messages)
     if engine.rules.by_transaction:
         waiting = engine.residues.waiting_of(residue)
         yield from _rows(engine, _WAITING, waiting[:, : at.MESSAGE], waiting[:, at.MESSAGE])
@@ -49,24 +47,11 @@ def write_snapshot(engine: ShardEngine) -> Iterator[bytes]:
         yield from _rows(engine, _CHANGES, log[counters[at.C_TRANSACTION_LOG] : counters[at.C_LOG_COUNT]])
 
 
-def _inserts(triples: Ints) -> Ints:
-    rows = np.empty((len(triples), at.MESSAGE), np.int32)
-    rows[:, at.M_OP], rows[:, at.M_S :] = at.OP_INSERT, triples
-    return rows
-
-
 def _rows(engine: ShardEngine, kind: bytes, rows: Ints, muted: Ints | None = None) -> Iterator[bytes]:
     """Chunks of rows: how many, a byte for each that says whether it is muted, and the text."""
-    flat, first, out = np.ascontiguousarray(rows).reshape(-1), 0, np.empty(_CHUNK, np.uint8)
-    end: Longs = np.zeros(1, np.int64)
-    while first < len(rows):
-        stop = int(write_rows(engine.machine.terms, flat, first, len(rows), out, end))
-        if stop == first:
-            out = np.empty(2 * len(out), np.uint8)
-            continue
+    for first, stop, text in engine.machine.rows_of(rows):
         marks = np.zeros(stop - first, np.uint8) if muted is None else muted[first:stop].astype(np.uint8)
-        yield kind + (stop - first).to_bytes(8, "little") + marks.tobytes() + out[: int(end[0])].tobytes()
-        first = stop
+        yield kind + (stop - first).to_bytes(8, "little") + marks.tobytes() + text
 
 
 def read_snapshot(engine: ShardEngine, chunks: Iterable[bytes]) -> None:
