@@ -48,7 +48,7 @@ from deltastar.layout import (
 from deltastar.scan_layout import IS_PENDING, N_USES, ONE_USE, T_PENDING, TERM, USES_MAX
 
 
-@inlined
+@kernel
 def dispatch_row(dispatch, mask, s, p, o):
     """The table's row for these constants, or 0. The same hash as in `plan/program.py`."""
     x = mask * 0x9E37 + s * 0x85EBCA6B + p * 0xC2B2AE35 + o * 0x27D4EB2F
@@ -68,7 +68,7 @@ def dispatch_row(dispatch, mask, s, p, o):
         slot += 1
 
 
-@inlined
+@kernel
 def _collect(program, hits, relation, count, equal):
     while relation != 0:
         if program[relation + R_EQUAL] & ~equal == 0:
@@ -238,7 +238,7 @@ def take_out(st, relation, s, p, o):
         remove_edge(st.counters, st.edges, st.edge_heads, edge)
 
 
-@inlined
+@kernel
 def retain(st, value):
     """One more use of a term: `terms.retain`."""
     at = value * TERM + N_USES
@@ -246,7 +246,7 @@ def retain(st, value):
         st.term[at] += ONE_USE
 
 
-@inlined
+@kernel
 def release(st, value):
     """One use less: `terms.release`."""
     at = value * TERM + N_USES

@@ -179,7 +179,7 @@ def _is_change(st, message):
     return op * op == 1  # an insertion or a deletion, without a branch that nobody can predict
 
 
-@inlined
+@kernel
 def _open_message(st):
     """Finds what the message's triple unifies with, and on insertion takes it in. False when it changes nothing."""
     cursor = st.cursor
@@ -223,7 +223,7 @@ def _edge_of(st, hits, s, p, o):
     return 0
 
 
-@inlined
+@kernel
 def _next_trigger(st):
     """Begins the search of the next trigger whose variables allow one. False when there is none."""
     cursor, program = st.cursor, st.program
@@ -241,7 +241,7 @@ def _next_trigger(st):
         cursor[U_TRIGGER] = program[trigger + T_NEXT]
 
 
-@inlined
+@kernel
 def _find(st):
     """Goes on with the search, into the output or, where views count the rows, into the stage and from there."""
     cursor, program = st.cursor, st.program
@@ -277,13 +277,13 @@ def _find(st):
     return status
 
 
-@inlined
+@kernel
 def _leave_trigger(st, trigger):
     st.cursor[U_TRIGGER] = st.program[trigger + T_NEXT]
     st.cursor[U_PHASE] = MATCHED
 
 
-@inlined
+@kernel
 def _close_message(st):
     """All triggers are through: on deletion the triple goes."""
     cursor = st.cursor
