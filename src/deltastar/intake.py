@@ -35,7 +35,7 @@ _KINDS = {Mark.BEGIN: scanned.BEGIN, Mark.COMMIT: scanned.COMMIT}
 OPS = {INSERT: at.OP_INSERT, DELETE: at.OP_DELETE}
 NAMES = {number: name for name, number in OPS.items()}
 _ROWS = 1 << 12
-_COLLECT_AT = 256
+COLLECT_AT = 256
 _PLAIN = at.READY | at.RELEVANT
 _FEW = 64
 """Numbers of output that are made to deltas one by one; arrays pay for themselves where there are more."""
@@ -83,7 +83,7 @@ class Intake:
         else:
             self._numbers[0] = seq
             found = [delta for block in self._steps(time, step) for delta in block]
-        if pending > _COLLECT_AT:
+        if pending > COLLECT_AT:
             machine.collect()
         return found
 
@@ -255,12 +255,7 @@ class Intake:
     def _read(self, batch: Batch, reject: Reject, stride: int) -> Iterator[Block]:
         assert batch.syntax is not None
         machine, cursor, rows = self._machine, self._scan, self._rows
-        length = len(batch.data)
-        if length > len(self._data):
-            self._data = np.zeros(2 * length, np.uint8)
-        data = self._data
-        data[:length] = np.frombuffer(batch.data, np.uint8)
-        cursor[:] = 0
+        data, length = self._bring(batch)
         cursor[scanned.S_LINES] = batch.line - 1
         while cursor[scanned.S_AT] < length:
             base, line = self._statistics.messages, int(cursor[scanned.S_LINES])
@@ -274,6 +269,15 @@ class Intake:
         batch.read_to(int(cursor[scanned.S_LINES]) + 1, bool(cursor[scanned.S_GRAPHS]))
         yield from self.flush()
         self.collect()
+
+    def _bring(self, batch: Batch) -> tuple[NDArray[np.uint8], int]:
+        """The batch's bytes where the scanner takes them from, their number, and its cursor at their beginning."""
+        length = len(batch.data)
+        if length > len(self._data):
+            self._data = np.zeros(2 * length, np.uint8)
+        self._data[:length] = np.frombuffer(batch.data, np.uint8)
+        self._scan[:] = 0
+        return self._data, length
 
     def _admit(
         self,

@@ -81,7 +81,6 @@ _IN_ARENA = {
 }
 _OTHERS = {"keeps": np.int64, "residue": np.int64, "waiting": np.int32}
 """Arrays of the arena that no kernel function looks for."""
-_COLLECT_AT = 256
 OUT_INTS = 1 << 18
 _STAGE_INTS = 1 << 14
 _ROW_BYTES = 1 << 22

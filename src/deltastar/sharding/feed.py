@@ -14,7 +14,7 @@ from deltastar import layout as at
 from deltastar import scan_layout as scanned
 from deltastar.delivery import Block
 from deltastar.evaluation import misplaced
-from deltastar.intake import Intake, Reject
+from deltastar.intake import COLLECT_AT, Intake, Reject
 from deltastar.layout import Ints
 from deltastar.rdf.batch import Batch, Position
 from deltastar.rdf.ntriples import Syntax
@@ -25,7 +25,6 @@ from deltastar.sharding.residue import Residue
 _MARKS = {scanned.BEGIN: Mark.BEGIN, scanned.COMMIT: Mark.COMMIT, scanned.ABORT: Mark.ABORT}
 _SPAN = 1 << 30
 """Places that are further apart than this are admitted apart: a row's record counts messages in 31 bits."""
-_COLLECT_AT = 256
 
 
 class PackedIntake(Intake):
@@ -45,7 +44,7 @@ class PackedIntake(Intake):
         batch = Batch(Position("", 0, 1), source, bytes(packed.text), Syntax.PATCH)
         yield from self._rows_of(batch, packed, base, reject)
         yield from self.flush()
-        self.collect(_COLLECT_AT)
+        self.collect(COLLECT_AT)
         cursor[at.U_RELEVANT] = 0  # the router has counted
         self.count()
         self.has_dropped |= bool(packed.flags & HAS_DROPPED)
@@ -55,12 +54,7 @@ class PackedIntake(Intake):
 
     def _rows_of(self, batch: Batch, packed: Packed, base: int, reject: Reject) -> Iterator[Block]:
         machine, cursor, rows = self._machine, self._scan, self._rows
-        length = len(batch.data)
-        if length > len(self._data):
-            self._data = np.zeros(2 * length, np.uint8)
-        data = self._data
-        data[:length] = np.frombuffer(batch.data, np.uint8)
-        cursor[:] = 0
+        data, length = self._bring(batch)
         while cursor[scanned.S_AT] < length:
             line = int(cursor[scanned.S_LINES])
             count = self._scan_rows(data, length, scanned.PATCH, machine.terms.keys, machine.predicates, cursor, rows)
